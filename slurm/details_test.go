@@ -77,6 +77,14 @@ func TestNoJobSpeaksForAnother(t *testing.T) {
 	require.Empty(t, jobs[3].Stdout)
 }
 
+// The record about an array is that of one element, but every element writes its own log.
+func TestTheLogOfAnArrayIsAPattern(t *testing.T) {
+	array := Job{ID: "9", State: Failed, Tasks: map[State]int{Failed: 2}}
+	AddDetail(&array, detailRecord("9_4", "/logs/%x-%A_%a.out"))
+	require.Equal(t, "/logs/-9_%a.out", array.Stdout)
+	require.Equal(t, "/logs/-9_%a.out", array.Stderr)
+}
+
 // AddDetails ignores an answer that is not made of whole records, or that has a job
 // twice.
 func TestDetailsOfAnotherFormTellOfNobody(t *testing.T) {

@@ -68,13 +68,19 @@ func Fold(id JobID, rows []Job) (j Job, ok bool) {
 	}
 	j.ID, j.RawID, j.ArrayLimit = id, "", limit
 	j.Nodes, j.NumNodes, j.GPUs = nodes, max(j.NumNodes, asked, len(nodes)), max(j.GPUs, gpus)
-	if len(tasks) > 0 { // each element writes its own log, so the path becomes a pattern
-		each := regexp.MustCompile(`\b` + regexp.QuoteMeta(string(id)) + `_[0-9]+`)
+	if len(tasks) > 0 {
 		j.Tasks = tasks
-		j.Stdout, j.Stderr = each.ReplaceAllString(j.Stdout, string(id)+"_%a"), each.ReplaceAllString(j.Stderr, string(id)+"_%a")
+		j.patternPaths()
 	}
 	j = j.withLeader(parts)
 	return j, true
+}
+
+// patternPaths turns the output paths of an array, which are those of one element, into
+// patterns: each element writes its own log.
+func (j *Job) patternPaths() {
+	each := regexp.MustCompile(`\b` + regexp.QuoteMeta(string(j.ID)) + `_[0-9]+`)
+	j.Stdout, j.Stderr = each.ReplaceAllString(j.Stdout, string(j.ID)+"_%a"), each.ReplaceAllString(j.Stderr, string(j.ID)+"_%a")
 }
 
 // withLeader returns j. Where j belongs to a heterogeneous job and rows hold its first

@@ -137,6 +137,9 @@ func AddDetail(j *Job, out string) {
 		at = end
 	}
 	j.Stdout, j.Stderr = ExpandPattern(j.Stdout, of), ExpandPattern(cmp.Or(j.Stderr, j.Stdout), of)
+	if len(j.Tasks) > 0 {
+		j.patternPaths()
+	}
 }
 
 // AddDetails adds to each of jobs its record in the output of squeue --noheader

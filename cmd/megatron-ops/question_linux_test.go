@@ -106,3 +106,24 @@ func TestWhatHasChangedSinceItWasShownIsAskedAboutAgain(t *testing.T) {
 		})
 	}
 }
+
+// A terminal that understands no escape sequences gets none.
+func TestADumbTerminalGetsPlainText(t *testing.T) {
+	t.Setenv("NO_COLOR", "")
+	for term, escapes := range map[string]bool{"dumb": false, "xterm": true} {
+		t.Setenv("TERM", term)
+		near, far := terminals(t, "")
+		require.Equal(t, escapes, canDraw(near))
+		go func() {
+			_ = run(t.Context(), []string{"explain", "cuda_oom"}, streams{in: near, out: near, err: near})
+			fmt.Fprint(near, "\nend")
+		}()
+		var said strings.Builder
+		for part := make([]byte, 4096); !strings.HasSuffix(said.String(), "end"); {
+			n, err := far.Read(part)
+			require.NoError(t, err)
+			said.Write(part[:n])
+		}
+		require.Equal(t, escapes, strings.Contains(said.String(), "\x1b"), term)
+	}
+}

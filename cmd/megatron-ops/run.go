@@ -77,7 +77,7 @@ func lookupCommand(name string) (command, bool) {
 // and its stack only for debugging.
 func run(ctx context.Context, args []string, st streams) (code int) {
 	st.in = &interruptibleReader{ctx: ctx, from: st.in}
-	sh := &shell{streams: st, lang: envLang(), color: isTerminal(st.out) && os.Getenv("NO_COLOR") == ""}
+	sh := &shell{streams: st, lang: envLang(), color: canDraw(st.out) && os.Getenv("NO_COLOR") == ""}
 	defer func() {
 		if r := recover(); r != nil {
 			fmt.Fprintf(st.err, "megatron-ops: a bug in megatron-ops %s: %v\n", version(), r)
@@ -368,6 +368,10 @@ func widthOf(w io.Writer) int {
 	}
 	return 0
 }
+
+// canDraw reports whether w is a terminal that understands escape sequences, unlike that
+// of a shell in Emacs.
+func canDraw(w any) bool { return isTerminal(w) && os.Getenv("TERM") != "dumb" }
 
 func isTerminal(w any) bool {
 	if in, ok := w.(*interruptibleReader); ok {

@@ -47,7 +47,7 @@ const (
 // wantsLiveTable reports whether an input asks for a live table and there is a terminal
 // to draw it on.
 func (sh *shell) wantsLiveTable(ins []any) bool {
-	if len(ins) != 1 || sh.json || !isTerminal(sh.out) || !isTerminal(sh.in) {
+	if len(ins) != 1 || sh.json || !canDraw(sh.out) || !isTerminal(sh.in) {
 		return false
 	}
 	in, ok := ins[0].(*jobcontrol.ListIn)

@@ -3,6 +3,7 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -85,7 +86,7 @@ type Cluster struct {
 	TokenInName bool `json:"token_in_name,omitempty"`
 	// URL and TokenFile are slurmrestd's address and the file with the JWT, for kind
 	// rest.
-	URL       string `json:"url,omitempty"`
+	URL       string `json:"url,omitempty" form:"url"`
 	TokenFile string `json:"token_file,omitempty"`
 	// DefaultPartition is the partition of jobs that name none, for kind rest: most
 	// versions of slurmrestd do not report it.
@@ -133,7 +134,7 @@ type Slack struct {
 // An Install says how workspaces install the app.
 type Install struct {
 	// URL is this server's address as browsers and Slack reach it.
-	URL string `json:"url,omitempty"`
+	URL string `json:"url,omitempty" form:"url"`
 	// KeyFile is the file of the key that encrypts the workspaces' tokens: 32 bytes in
 	// base64, mode 600. MEGATRON_OPS_SLACK_KEY is the key itself and takes precedence.
 	KeyFile string `json:"key_file,omitempty"`
@@ -181,7 +182,7 @@ type Knowledge struct {
 type Web struct {
 	// URL is this server's address as browsers reach it, such as
 	// https://ops.example.org.
-	URL string `json:"url,omitempty"`
+	URL string `json:"url,omitempty" form:"url"`
 	// Operators are the cluster users who may act on others' jobs on the page and
 	// decide about requests.
 	Operators []string `json:"operators,omitempty"`
@@ -200,7 +201,7 @@ type WebClient struct {
 
 // OIDC is the site's OpenID provider.
 type OIDC struct {
-	Issuer           string `json:"issuer,omitempty"`
+	Issuer           string `json:"issuer,omitempty" form:"url"`
 	ClientID         string `json:"client_id,omitempty"`
 	ClientSecretFile string `json:"client_secret_file,omitempty"`
 	// Scopes are requested besides openid.
@@ -244,9 +245,9 @@ type Token struct {
 
 // OAuth names an external issuer of tokens.
 type OAuth struct {
-	Issuer   string            `json:"issuer,omitempty"`
+	Issuer   string            `json:"issuer,omitempty" form:"url"`
 	Resource string            `json:"resource,omitempty"`
-	JWKS     string            `json:"jwks,omitempty"`
+	JWKS     string            `json:"jwks,omitempty" form:"url"`
 	Users    map[string]string `json:"users,omitempty"` // subject → cluster user
 }
 
@@ -337,6 +338,7 @@ func Check(text []byte) error {
 // decode reads YAML by the JSON names of the fields, so that a site's profile has the
 // same names everywhere. Each key or value that does not fit is an error with its line.
 func decode(b []byte, file string, c *Config) (*document, error) {
+	b = bytes.TrimPrefix(b, []byte("\ufeff"))
 	t, err := parse(b, file)
 	if err != nil {
 		return t, err

@@ -45,7 +45,11 @@ func TestAFaultNamesItsKeyFileAndLine(t *testing.T) {
 		"site: {presets: {ib: {NCCL_IB_TIMEOUT: 22}}}\n":                `site.presets.ib.NCCL_IB_TIMEOUT: "22" is not a valid value for this key (FILE, line 1) | text, in quotes: "22"`,
 		"site: {account: yes, partition: true}\n":                       `site.partition: "true" is not a valid value for this key (FILE, line 1) | text, in quotes: "true"`,
 		"cluster: [a, b]\n":                                             `cluster: "[" is not a valid value for this key (FILE, line 1) | one value, without brackets`,
-		"cluster: slurm\nlang: [\n":                                     "configuration: is not YAML: sequence end token ']' not found (FILE, line 2) | mend it there; lines are name: value",
+		"web:\n  url: ops.example.org\n":                                `web.url: "ops.example.org" is not a valid value for this key (FILE, line 2) | an address such as https://ops.example.org`,
+		"clusters:\n  api: {kind: rest, url: \"login1:6820\"}\n":        `clusters.api.url: "login1:6820" is not a valid value for this key (FILE, line 2) | an address such as https://ops.example.org`,
+		"lang: en\n---\ncluster: slurm\n":                               "configuration: is more than one document (FILE, line 2) | take --- out",
+		"site:\n\taccount: a\n":                                         "configuration: is not YAML: found character '\t' that cannot start any token (FILE, line 2) | mend it there; lines are name: value, indented with spaces, not with tabs",
+		"cluster: slurm\nlang: [\n":                                     "configuration: is not YAML: sequence end token ']' not found (FILE, line 2) | mend it there; lines are name: value, indented with spaces, not with tabs",
 	} {
 		_, err := load(t, text)
 		require.Error(t, err, text)
@@ -62,6 +66,13 @@ func TestAFaultNamesItsKeyFileAndLine(t *testing.T) {
 func TestEveryFaultIsToldAtOnce(t *testing.T) {
 	_, err := load(t, "clustr: x\nsite: {gpuu: h100}\n")
 	require.Len(t, ops.AsError(err).More, 1)
+}
+
+// Some editors begin a file with a byte order mark.
+func TestAByteOrderMarkIsNoPartOfTheFirstKey(t *testing.T) {
+	c, err := load(t, "\ufefflang: zh\n")
+	require.NoError(t, err)
+	require.Equal(t, "zh", c.Lang)
 }
 
 func TestAConfigurationOfEveryKindIsTaken(t *testing.T) {

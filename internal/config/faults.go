@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -31,7 +32,7 @@ func parse(b []byte, file string) (*document, error) {
 	if err != nil {
 		e := &job.FieldError{
 			Field: "configuration", File: file, Msg: lang.Text{EN: "is not YAML: %s", ZH: "不是 YAML：%s"}.With(firstLine(err)),
-			Fix: lang.Text{EN: "mend it there; lines are name: value", ZH: "请修改该处；每行应为 name: value"},
+			Fix: lang.Text{EN: "mend it there; lines are name: value, indented with spaces, not with tabs", ZH: "请修改该处；每行应为 name: value，缩进用空格，不用制表符"},
 		}
 		if syntax, ok := errors.AsType[*yaml.SyntaxError](err); ok {
 			e.Line = syntax.Token.Position.Line
@@ -41,6 +42,13 @@ func parse(b []byte, file string) (*document, error) {
 	}
 	if len(parsed.Docs) > 0 {
 		t.body = parsed.Docs[0].Body
+	}
+	if len(parsed.Docs) > 1 {
+		t.errs = append(t.errs, &job.FieldError{
+			Field: "configuration", File: file, Line: parsed.Docs[1].Start.Position.Line,
+			Msg: lang.Text{EN: "is more than one document", ZH: "含有多个 YAML 文档"}, Fix: lang.Text{EN: "take --- out", ZH: "请去掉 ---"},
+		})
+		return nil, t.errs
 	}
 	return t, nil
 }
@@ -69,9 +77,9 @@ func (t *document) addFault(path, value string, msg, fix lang.Text) {
 	t.errs = append(t.errs, &job.FieldError{Field: path, Value: value, File: t.file, Line: t.lineOf(path), Msg: msg, Fix: fix})
 }
 
-// compare checks a value against the type of its field, and against the allowed words
-// if there are any.
-func (t *document) compare(n ast.Node, want reflect.Type, path, enum string) {
+// compare checks a value against the type of its field, and against what the field's tag
+// says: the allowed words, or that it is an address.
+func (t *document) compare(n ast.Node, want reflect.Type, path string, tag reflect.StructTag) {
 	if n == nil || n.Type() == ast.NullType {
 		return
 	}
@@ -83,7 +91,7 @@ func (t *document) compare(n ast.Node, want reflect.Type, path, enum string) {
 	}
 	switch want.Kind() {
 	case reflect.Pointer:
-		t.compare(n, want.Elem(), path, enum)
+		t.compare(n, want.Elem(), path, tag)
 	case reflect.Struct, reflect.Map:
 		pairs, ok := pairsOf(n)
 		if !ok {
@@ -100,10 +108,10 @@ func (t *document) compare(n ast.Node, want reflect.Type, path, enum string) {
 			return
 		}
 		for _, e := range list.Values {
-			t.compare(e, want.Elem(), path, enum)
+			t.compare(e, want.Elem(), path, tag)
 		}
 	default:
-		t.checkScalar(n, want, path, enum)
+		t.checkScalar(n, want, path, tag)
 	}
 }
 
@@ -129,7 +137,7 @@ func (t *document) checkPair(p *ast.MappingValueNode, want reflect.Type, path st
 	}
 	names := keysOf(want)
 	if of, ok := names[key]; ok {
-		t.compare(p.Value, of.Type, at, of.Tag.Get("enum"))
+		t.compare(p.Value, of.Type, at, of.Tag)
 		return
 	}
 	all := slices.Sorted(maps.Keys(names))
@@ -161,8 +169,8 @@ var needQuotes = []ast.NodeType{ast.IntegerType, ast.FloatType, ast.BoolType}
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-func (t *document) checkScalar(n ast.Node, want reflect.Type, path, enum string) {
-	value := n.GetToken().Value
+func (t *document) checkScalar(n ast.Node, want reflect.Type, path string, tag reflect.StructTag) {
+	value, enum := n.GetToken().Value, tag.Get("enum")
 	var err error
 	example := lang.Text{}
 	switch want.Kind() {
@@ -183,6 +191,9 @@ func (t *document) checkScalar(n ast.Node, want reflect.Type, path, enum string)
 		} else if want.Kind() == reflect.String && slices.Contains(needQuotes, n.Type()) && !reflect.PointerTo(want).Implements(unmarshaler) {
 			err, example = strconv.ErrSyntax, lang.Text{EN: "text, in quotes: \"%s\"", ZH: "文本，请加引号：\"%s\""}.With(value)
 		}
+	}
+	if at, wrong := url.Parse(value); tag.Get("form") == "url" && value != "" && err == nil && (wrong != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https") {
+		err, example = strconv.ErrSyntax, lang.Text{EN: "an address such as https://ops.example.org", ZH: "地址，例如 https://ops.example.org"}
 	}
 	if words := strings.Split(enum, ","); enum != "" && !slices.Contains(words, value) {
 		err, example = strconv.ErrSyntax, lang.Text{EN: "one of %s", ZH: "可用值：%s"}.With(strings.Join(words, ", "))

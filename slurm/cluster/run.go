@@ -109,6 +109,8 @@ func (localRunner) run(ctx context.Context, c command) (result, error) {
 		return r, noCommand(name, c.dir, err)
 	case cmd.Process == nil:
 		return r, &slurm.Error{Op: name, Msg: lang.Said(err), Kind: slurm.Broken}
+	case errors.Is(ctx.Err(), context.Canceled) && r.code != 0:
+		return r, &slurm.Error{Op: name, Kind: slurm.Unreachable, Msg: lang.Text{EN: "interrupted%s", ZH: "已中断%s"}.With(saidSoFar(r.stderr))}
 	case ctx.Err() != nil && r.code != 0:
 		return r, &slurm.Error{
 			Op: name, Kind: slurm.Unreachable,

@@ -118,6 +118,16 @@ func TestCommandsThatMisbehave(t *testing.T) {
 }
 
 // An id is taken from sbatch's output only where the output leaves no doubt.
+// A command that a person interrupts did not take too long.
+func TestAnInterruptedCommandIsNoSlowController(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := withScripts(t, map[string]string{"squeue": "sleep 20"})
+	time.AfterFunc(200*time.Millisecond, cancel)
+	_, err := c.Jobs(ctx, slurm.Filter{})
+	require.ErrorContains(t, err, "interrupted")
+	require.NotContains(t, err.Error(), "no answer within")
+}
+
 func TestOnlyAWholeIDIsAnID(t *testing.T) {
 	for printed, want := range map[string]slurm.JobID{
 		`4711\n`:                            "4711",

@@ -144,7 +144,7 @@ func (s *sshRunner) run(ctx context.Context, c command) (result, error) {
 	// The text before hello is banners and warnings of ssh.
 	_, after, connected := strings.Cut(r.stderr, hello+"\n")
 	if !connected {
-		said := strings.TrimSpace(r.stderr)
+		said := oneLine(r.stderr)
 		if err != nil {
 			said = err.Error()
 		}
@@ -152,10 +152,8 @@ func (s *sshRunner) run(ctx context.Context, c command) (result, error) {
 		if said == "" {
 			words = lang.Text{EN: "the connection ended without any message", ZH: "连接中断，没有任何输出"}
 		}
-		return r, &slurm.Error{Op: "ssh " + s.Host, Kind: sshKind(said), Msg: words, Fix: lang.Text{
-			EN: "try `ssh " + s.Host + " true` by hand: it must work without a question",
-			ZH: "请手动执行 `ssh " + s.Host + " true`：应能无交互成功",
-		}}
+		fix := lang.Text{EN: "try `%s` by hand: it must work without a question", ZH: "请手动执行 `%s`：应能无交互成功"}
+		return r, &slurm.Error{Op: "ssh " + s.Host, Kind: sshKind(said), Msg: words, Fix: fix.With(s.byHand())}
 	}
 	r.stderr = after
 	if err == nil && r.code == 72 && after != "" && strings.Contains(after, "cd:") {
@@ -171,6 +169,29 @@ func (s *sshRunner) run(ctx context.Context, c command) (result, error) {
 		}}
 	}
 	return r, err
+}
+
+// byHand returns the command with which a person tries the connection.
+func (s *sshRunner) byHand() string {
+	words := []string{"ssh"}
+	if s.Config != "" {
+		words = append(words, "-F", s.Config)
+	}
+	if s.User != "" {
+		words = append(words, "-l", s.User)
+	}
+	return strings.Join(append(words, s.Host, "true"), " ")
+}
+
+// oneLine joins the lines of ssh, which frames its warnings in @.
+func oneLine(text string) string {
+	var said []string
+	for line := range strings.Lines(text) {
+		if line = strings.Trim(line, "@ \t\r\n"); line != "" {
+			said = append(said, line)
+		}
+	}
+	return strings.Join(said, "; ")
 }
 
 // sshKind distinguishes a refused login from an unreachable host.

@@ -34,6 +34,7 @@ func TestWhatGoesWrongOverSSH(t *testing.T) {
 	}{
 		{"refused", "echo 'alice@login: Permission denied (publickey).' >&2; exit 255", command{argv: []string{"squeue"}}, slurm.Denied, "Permission denied"},
 		{"another key", "echo 'Host key verification failed.' >&2; exit 255", command{argv: []string{"squeue"}}, slurm.Denied, "Host key"},
+		{"a changed key", "printf '@@@@\\r\\n@  WARNING: IT HAS CHANGED!  @\\r\\n@@@@\\r\\nHost key verification failed.\\r\\n' >&2; exit 255", command{argv: []string{"squeue"}}, slurm.Denied, "ssh login: WARNING: IT HAS CHANGED!; Host key verification failed."},
 		{"not there", "echo 'ssh: Could not resolve hostname login' >&2; exit 255", command{argv: []string{"squeue"}}, slurm.Unreachable, "Could not resolve"},
 		{"silent", "exit 255", command{argv: []string{"squeue"}}, slurm.Unreachable, "the connection ended without any message"},
 		{"broke off", "", command{argv: []string{"sh", "-c", "echo 'Connection to login closed by remote host.' >&2; exit 255"}}, slurm.Unreachable, "closed by remote host"},
@@ -49,6 +50,8 @@ func TestWhatGoesWrongOverSSH(t *testing.T) {
 			require.ErrorContains(t, err, c.says)
 		})
 	}
+	_, err := clusterBehind(t, SSHOptions{Config: "/etc/far"}, "exit 255").run(t.Context(), command{argv: []string{"squeue"}})
+	require.Equal(t, "try `ssh -F /etc/far login true` by hand: it must work without a question", slurm.FixOf(err).EN)
 	// A command's own exit status is a result, whatever it is.
 	for _, code := range []string{"1", "72", "255"} {
 		r, err := clusterBehind(t, SSHOptions{}, "echo a banner >&2").run(t.Context(), command{argv: []string{"sh", "-c", "echo sbatch: error: Connection refused >&2; exit " + code}})

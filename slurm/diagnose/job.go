@@ -194,7 +194,9 @@ func (j *job) placeFiles() {
 		}
 	}
 	j.placeTasks()
-	j.placeSeries()
+	if !j.given.Array {
+		j.placeSeries()
+	}
 	for i, f := range j.files {
 		for t, rank := range f.Bases {
 			if t.Local >= 0 && t.Label < 0 {

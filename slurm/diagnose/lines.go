@@ -40,6 +40,7 @@ type Filter struct {
 	Level string // error or warning: only lines at this level or above; empty for all
 
 	Nodes []string // the job's nodes, if known: file names may contain them
+	Array bool     // the files are those of an array's tasks
 }
 
 // Lines calls yield with the lines of all ranks, merged by time and in order within each file. The
@@ -50,7 +51,7 @@ func Lines(ctx context.Context, src logfile.Source, f Filter, yield func(Line) e
 	if err != nil {
 		return err
 	}
-	j := newJob(src, all, Context{Nodes: f.Nodes})
+	j := newJob(src, all, Context{Nodes: f.Nodes, Array: f.Array})
 	j.resolve()
 	var tail []Line
 	emit := func(l Line) error {

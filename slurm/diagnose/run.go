@@ -25,6 +25,7 @@ type Context struct {
 	FailedNodes []string `json:"failed_nodes,omitempty"` // nodes that Slurm has taken out of service
 	Nodes       []string `json:"nodes,omitempty"`        // the job's
 	OOMKilled   bool     `json:"oom_killed,omitempty"`   // by Slurm's accounting
+	Array       bool     `json:"array,omitempty"`        // a whole array: its files' numbers are tasks, no ranks
 
 	// Addresses maps IP addresses to nodes, as the cluster resolves them.
 	Addresses map[string]string `json:"addresses,omitempty"`
@@ -41,7 +42,7 @@ type Context struct {
 
 // FromJob returns the Context in a cluster's record of a job.
 func FromJob(j slurm.Job) Context {
-	c := Context{JobState: string(j.State), Reason: j.Reason, Nodes: j.Nodes, OOMKilled: j.State == slurm.OutOfMemory}
+	c := Context{JobState: string(j.State), Reason: j.Reason, Nodes: j.Nodes, OOMKilled: j.State == slurm.OutOfMemory, Array: len(j.Tasks) > 0}
 	if j.ExitCode != nil {
 		c.ExitCode = *j.ExitCode
 	}

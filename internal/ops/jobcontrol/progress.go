@@ -43,6 +43,27 @@ func (p Progress) MarshalJSON() ([]byte, error) {
 // maxParallelReads is how many logs are read at the same time.
 const maxParallelReads = 8
 
+// withPaths returns jobs in which those that run name their logs, as far as one query
+// tells: a list of jobs lacks the paths, and only the logs of jobs submitted here are
+// found without them.
+func withPaths(ctx context.Context, cl ops.Cluster, jobs []slurm.Job) []slurm.Job {
+	unknown := slices.DeleteFunc(slices.Clone(jobs), func(j slurm.Job) bool { return j.State != slurm.Running || j.Stdout != "" })
+	asker, ok := cl.(interface {
+		Details(ctx context.Context, rows []slurm.Job) (map[slurm.JobID]slurm.Job, error)
+	})
+	if !ok || len(unknown) == 0 {
+		return jobs
+	}
+	known, _ := asker.Details(ctx, unknown) // the next call tries again
+	jobs = slices.Clone(jobs)
+	for i, j := range jobs {
+		if full, ok := known[j.ID]; ok {
+			jobs[i] = full
+		}
+	}
+	return jobs
+}
+
 // progressOf reads each running job's newest log lines and alarms. A job whose log
 // cannot be read from here is left out.
 func progressOf(ctx context.Context, c *ops.Call, jobs []slurm.Job) map[slurm.JobID]Progress {

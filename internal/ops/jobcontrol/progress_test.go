@@ -1,6 +1,7 @@
 package jobcontrol_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -46,4 +47,36 @@ func TestAWatchedListTellsOfAlarms(t *testing.T) {
 	out, err = opstest.Do(t, c, jobcontrol.List(), "8")
 	require.NoError(t, err)
 	require.NotContains(t, opstest.Text(t, out, lang.EN), "not a number", "logs are read only for whoever watches")
+}
+
+// listingSite is a cluster whose list of jobs lacks the paths of their logs, as squeue's.
+type listingSite struct{ *opstest.Site }
+
+func (s listingSite) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
+	jobs, err := s.Site.Jobs(ctx, f)
+	for i := range jobs {
+		jobs[i].Stdout = ""
+	}
+	return jobs, err
+}
+
+func (s listingSite) Details(_ context.Context, rows []slurm.Job) (map[slurm.JobID]slurm.Job, error) {
+	all := map[slurm.JobID]slurm.Job{}
+	for _, j := range rows {
+		j.Stdout = s.KnownJobs[j.ID].Stdout
+		all[j.ID] = j
+	}
+	return all, nil
+}
+
+// A watched job that was submitted with sbatch shows its progress, too.
+func TestAWatchedListFindsTheLogsOfJobsSubmittedElsewhere(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "gpt-7.out")
+	require.NoError(t, os.WriteFile(log, []byte(" iteration 3/ 100 | elapsed time per iteration (ms): 4000.0 | global batch size: 256 | lm loss: 2.5E+00 |\n"), 0o600))
+	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"7": {ID: "7", Name: "gpt", User: "alice", State: slurm.Running, Nodes: []string{"n1"}, Stdout: log}}}
+	c := opstest.NewCall(t, s)
+	c.Clusters["test"] = listingSite{s}
+	out, err := opstest.Do(t, c, jobcontrol.List(), "--watch")
+	require.NoError(t, err)
+	require.Contains(t, opstest.Text(t, out, lang.EN), "3/100")
 }

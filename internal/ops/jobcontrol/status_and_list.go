@@ -415,7 +415,7 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 		out.Idle = out.Idle[:min(len(out.Idle), in.Limit)]
 	}
 	if in.Watch {
-		out.watched, out.Progress = true, progressOf(ctx, c, out.Jobs)
+		out.watched, out.Progress = true, progressOf(ctx, c, withPaths(ctx, cl, out.Jobs))
 	}
 	return out, err
 }

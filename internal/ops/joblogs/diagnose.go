@@ -44,6 +44,9 @@ type DiagnoseOut struct {
 	Fix *launch.SpecPatch `json:"fix,omitempty"`
 	// FixUnknown says why it is unknown at the moment whether there is such a change.
 	FixUnknown string `json:"fix_unknown,omitempty"`
+	// WaitsFor is set where the job was requeued and waits to run again: why it waits.
+	// The report is then about its run before.
+	WaitsFor string `json:"waits_for,omitempty"`
 	// Answer answers Question.
 	Answer string `json:"answer,omitempty"`
 	// Page is the address of the job's page, where browsers reach one.
@@ -58,6 +61,10 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 	d := o.Report.View(l)
 	if o.Answer != "" {
 		return view.Doc{Title: d.Title, Tone: d.Tone, Sections: []view.Section{{Text: o.Answer}}}
+	}
+	if o.WaitsFor != "" {
+		again := lang.Text{EN: "The job is in the queue again and waits for %s; this was its run before.", ZH: "作业已重新排队，等待原因：%s；以上是其上一次运行。"}
+		d.Sections = append(d.Sections, view.Section{Text: again.With(o.WaitsFor).In(l)})
 	}
 	if o.FixUnknown != "" {
 		d.Sections = append(d.Sections, view.Section{Text: lang.Text{EN: "No change is offered: %s", ZH: "未给出修改建议：%s"}.With(o.FixUnknown).In(l)})
@@ -178,14 +185,15 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 		return DiagnoseOut{}, err
 	}
 	defer func() { out.Page = c.JobPage(cl.Name(), j.ID) }()
-	if j.State == slurm.Pending {
-		return DiagnoseOut{}, &ops.Error{
-			Code:    ops.Failed,
-			Message: lang.Text{EN: "job %s has not started: it waits for %s", ZH: "作业 %s 尚未启动，等待原因：%s"}.With(j.ID, cmp.Or(j.Reason, "None")),
-			Fix:     lang.Text{EN: "`status %s` says what that means", ZH: "`status %s` 会解释其含义"}.With(j.ID),
-		}
-	}
 	paths := logFiles(ctx, c, cl.Name(), j)
+	if j.State == slurm.Pending {
+		out.WaitsFor = cmp.Or(j.Reason, "None")
+		if j.Restarts == 0 || len(paths) == 0 {
+			return DiagnoseOut{}, notStarted(j, out.WaitsFor)
+		}
+		// What is to be explained is how the run before the requeue ended.
+		j.State, j.Reason = "ENDED", ""
+	}
 	if len(paths) == 0 {
 		// A job whose log could not be opened leaves none: only Slurm's information is
 		// left.
@@ -211,6 +219,18 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 		out.FixUnknown = lang.Said(unknown).In(c.Lang)
 	}
 	return out, nil
+}
+
+// notStarted is the error about a job that waits and has no run that can be diagnosed.
+func notStarted(j slurm.Job, reason string) error {
+	said := lang.Text{EN: "job %s has not started: it waits for %s", ZH: "作业 %s 尚未启动，等待原因：%s"}
+	if j.Restarts > 0 {
+		said = lang.Text{EN: "job %s waits to run again, for %s, and no log of its run before was found", ZH: "作业 %s 等待再次运行，原因：%s；没有找到其上一次运行的日志"}
+	}
+	return &ops.Error{
+		Code: ops.Failed, Message: said.With(j.ID, reason),
+		Fix: lang.Text{EN: "`status %s` says what that means", ZH: "`status %s` 会解释其含义"}.With(j.ID),
+	}
 }
 
 // readHere diagnoses a job's logs on this machine.

@@ -151,6 +151,7 @@ func TestAJobWithoutLogs(t *testing.T) {
 	}{
 		"it waits":                       {func(j *slurm.Job) { j.State, j.Reason = slurm.Pending, "Priority" }, "job 77 has not started: it waits for Priority"},
 		"it waits for nothing known":     {func(j *slurm.Job) { j.State = slurm.Pending }, "job 77 has not started: it waits for None"},
+		"it waits to run again":          {func(j *slurm.Job) { j.State, j.Reason, j.Restarts = slurm.Pending, "BeginTime", 1 }, "job 77 waits to run again, for BeginTime, and no log"},
 		"cancelled before its start":     {func(j *slurm.Job) { j.State = slurm.Cancelled }, "job 77 was cancelled before it started: it wrote no log"},
 		"cancelled at its start":         {func(j *slurm.Job) { j.State, j.StartedAt = slurm.Cancelled, &started }, "job 77 was cancelled before it started: it wrote no log"},
 		"cancelled while it ran":         {func(j *slurm.Job) { j.State, j.StartedAt, j.ElapsedS = slurm.Cancelled, &started, 9 }, "no log was found at"},
@@ -176,6 +177,23 @@ func TestAJobWithoutLogs(t *testing.T) {
 			require.Contains(t, notes, c.says)
 			require.Equal(t, name == "Slurm could not open its log", strings.Contains(notes, "0:53"))
 		})
+	}
+}
+
+// Of a job that was requeued and waits again, the run before is diagnosed.
+func TestARequeuedJobIsDiagnosedByItsRunBefore(t *testing.T) {
+	const preempted = "slurmstepd-n1: error: *** JOB 77 ON n1 CANCELLED AT 2026-05-01T10:00:00 DUE TO PREEMPTION ***\n"
+	call, s, j := failedJob(t, map[string]string{"gpt-77.out": preempted})
+	j.State, j.Reason, j.Restarts, j.Nodes, j.ExitCode = slurm.Pending, "BeginTime", 1, nil, nil
+	s.Put(j)
+	out, err := opstest.Do(t, call, joblogs.Diagnose(), "77")
+	require.NoError(t, err)
+	require.Equal(t, outcome.SlurmPreempted, out.(joblogs.DiagnoseOut).Report.Class)
+	for l, want := range map[lang.Lang]string{
+		lang.EN: "The job is in the queue again and waits for BeginTime; this was its run before.",
+		lang.ZH: "作业已重新排队，等待原因：BeginTime；以上是其上一次运行。",
+	} {
+		require.Contains(t, view.Markdown(out.(view.Viewer).View(l)), want)
 	}
 }
 

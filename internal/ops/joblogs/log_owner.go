@@ -42,11 +42,15 @@ func (f *logFinder) ofOther(ctx context.Context, c *ops.Call, cluster string, j 
 	name := filepath.Base(file)
 	for _, n := range append(arrayTasks.FindAllString(name, -1), numbers.FindAllString(name, -1)...) {
 		id := slurm.JobID(n)
-		if id == j.ID || id == j.ID.Array() || id == j.RawID || f.looks >= maxLooks {
+		if id == j.ID || id == j.ID.Array() || id.Array() == j.ID || id == j.RawID || f.looks >= maxLooks {
 			continue
 		}
 		f.looks++
-		if other, err := c.Look(ctx, cl, id); err == nil && (other.Stdout == file || other.Stderr == file) {
+		other, err := c.Look(ctx, cl, id)
+		// The accounts of older releases do not know where an ended task wrote its log; that
+		// there is such a task is enough.
+		isTask := id.Array() != id && other.Stdout == "" && other.Reason != slurm.ReasonVanished
+		if err == nil && (isTask || other.Stdout == file || other.Stderr == file) {
 			f.known[file] = true
 			return true
 		}

@@ -30,10 +30,14 @@ func TestALogOfAnotherJobIsLeftOut(t *testing.T) {
 		"12":    {ID: "12", Name: "gpt", User: "alice", State: slurm.Failed, Stdout: write("gpt-12.out"), Stderr: write("gpt-12.err"), WorkDir: dir},
 		"34":    {ID: "34", Name: "gpt-12", User: "alice", State: slurm.Failed, Stdout: write("gpt-12-34.out"), Stderr: write("gpt-12-34.err"), WorkDir: dir},
 		"56_12": {ID: "56_12", Name: "gpt", User: "alice", State: slurm.Completed, Stdout: write("gpt-56_12.out"), WorkDir: dir},
+		"56":    {ID: "56", Name: "gpt", User: "alice", State: slurm.Failed, Stdout: filepath.Join(dir, "gpt-56_%a.out"), WorkDir: dir, Tasks: map[slurm.State]int{slurm.Failed: 2}},
+		"56_3":  {ID: "56_3", Name: "gpt", User: "alice", State: slurm.Failed, Stdout: write("gpt-56_3.out"), WorkDir: dir},
+		"57_12": {ID: "57_12", Name: "gpt", User: "alice", State: slurm.Failed}, // as sacct of 22.05 knows it
 		"7":     {ID: "7", Name: "other", User: "alice", State: slurm.Failed, Stdout: "/elsewhere", WorkDir: dir},
 	}}
 	write("gpt-12-rank7.out")
 	write("gpt-120.out")
+	write("gpt-57_12.out")
 	files := func(id string) (names []string) {
 		out, err := opstest.Do(t, opstest.NewCall(t, s), Logs(), id)
 		require.NoError(t, err)
@@ -45,6 +49,29 @@ func TestALogOfAnotherJobIsLeftOut(t *testing.T) {
 	require.ElementsMatch(t, []string{"gpt-12.out", "gpt-12.err", "gpt-12-rank7.out"}, files("12"))
 	require.ElementsMatch(t, []string{"gpt-12-34.out", "gpt-12-34.err"}, files("34"))
 	require.ElementsMatch(t, []string{"gpt-56_12.out"}, files("56_12"))
+	require.ElementsMatch(t, []string{"gpt-56_12.out", "gpt-56_3.out"}, files("56"), "a whole array has the logs of its tasks")
+}
+
+// The numbers in the names of an array's logs are its tasks, not ranks.
+func TestATaskOfAnArrayIsNoRank(t *testing.T) {
+	dir := t.TempDir()
+	for task, text := range []string{"done\n", "ModuleNotFoundError: No module named 'foo'\n", "done\n"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("sweep-56_%d.out", task)), []byte(text), 0o644))
+	}
+	s := &opstest.Site{OfKind: "cli", KnownJobs: map[slurm.JobID]slurm.Job{
+		"56": {ID: "56", User: "alice", State: slurm.Failed, Stdout: filepath.Join(dir, "sweep-56_%a.out"), Tasks: map[slurm.State]int{slurm.Failed: 1, slurm.Completed: 2}},
+	}}
+	out, err := opstest.Do(t, opstest.NewCall(t, s), Diagnose(), "56")
+	require.NoError(t, err)
+	require.Equal(t, "import_error", out.(DiagnoseOut).Class)
+	require.Equal(t, "sweep-56_1.out", out.(DiagnoseOut).RootFile)
+	require.Nil(t, out.(DiagnoseOut).RootRank)
+	out, err = opstest.Do(t, opstest.NewCall(t, s), Logs(), "56")
+	require.NoError(t, err)
+	require.Len(t, out.(LogsOut).Lines, 3)
+	for _, l := range out.(LogsOut).Lines {
+		require.Nil(t, l.Rank, l.File)
+	}
 }
 
 // countingSite is a cluster that counts the questions.

@@ -109,7 +109,7 @@ func logs(ctx context.Context, c *ops.Call, in LogsIn) (LogsOut, error) {
 
 // filter returns the filter for the lines that the call selects.
 func (in LogsIn) filter(j slurm.Job) diagnose.Filter {
-	return diagnose.Filter{Tail: in.Tail, Rank: in.Rank, Node: in.Node, Level: in.Level, Nodes: j.Nodes}
+	return diagnose.Filter{Tail: in.Tail, Rank: in.Rank, Node: in.Node, Level: in.Level, Nodes: j.Nodes, Array: len(j.Tasks) > 0}
 }
 
 // none says why there is no line to show: the job has no lines, or none that match.
