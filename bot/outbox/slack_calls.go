@@ -269,7 +269,7 @@ func (s *Sender) lookUp(ctx context.Context, m store.SlackMessage, o Message) (r
 
 // sharedBy reports whether msg shares the file that o uploads.
 func (o Message) sharedBy(msg slack.Message) bool {
-	return o.Do == Upload && o.File != nil && slices.ContainsFunc(msg.Files, func(f slack.File) bool {
+	return o.Do == Upload && slices.ContainsFunc(msg.Files, func(f slack.File) bool {
 		return f.Name == o.File.Name && f.Title == o.File.Title
 	})
 }

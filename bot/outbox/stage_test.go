@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -32,6 +33,8 @@ type stage struct {
 	began time.Time
 	skew  atomic.Int64 // how far the Sender's clock is ahead, for hours in which nothing happens
 	stop  func()       // kills what sends
+	// errors has what the Sender logged as an error.
+	errors bytes.Buffer
 	// hooks are the answers of response URLs, in turn; posted is what was posted to them.
 	hooks  []func(w http.ResponseWriter)
 	posted []string
@@ -46,7 +49,12 @@ func play(t *testing.T, test func(t *testing.T, s *stage)) {
 		defer db.Close()
 		s := &stage{t: t, slack: slacktest.New(slacktest.Config{}), store: db.Slack(), began: time.Now()}
 		s.start()
-		defer func() { s.stop() }()
+		defer func() {
+			s.stop()
+			for line := range strings.Lines(s.errors.String()) {
+				require.Contains(t, line, "gave a message up", "nothing else is an error")
+			}
+		}()
 		test(t, s)
 	})
 }
@@ -57,7 +65,7 @@ func (s *stage) now() time.Time { return time.Now().Add(time.Duration(s.skew.Loa
 func (s *stage) start() {
 	h := &http.Client{Transport: s}
 	s.Sender = New(Config{
-		Store: s.store, HTTP: h, Now: s.now, Log: slog.New(slog.DiscardHandler),
+		Store: s.store, HTTP: h, Now: s.now, Log: slog.New(slog.NewTextHandler(&s.errors, &slog.HandlerOptions{Level: slog.LevelError})),
 		Client: func(context.Context, string) (*slack.Client, error) {
 			return slack.New("xoxb-1", slack.OptionHTTPClient(h), slack.OptionAPIURL("http://slack/api/")), nil
 		},
