@@ -146,8 +146,10 @@ func TestAnotherMessageIsNotTakenForTheLostOne(t *testing.T) {
 func TestWhatBelongsToAMessageWaitsForIt(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.fault(slacktest.Fault{Method: "chat.postMessage", Times: 3, Status: http.StatusServiceUnavailable})
-		s.owe("one", "a", Message{Do: Post, Channel: "C1", Text: "one"})
-		s.owe("two", "b", Message{Do: Post, Channel: "C1", ThreadOf: "one", Text: "two"})
+		one := s.Owe("one", "a", Message{Do: Post, Channel: "C1", Text: "one"})
+		one.NotBefore = s.now().Add(10 * time.Second)
+		s.oweAll(one, s.Owe("two", "b", Message{Do: Post, Channel: "C1", ThreadOf: "one", Text: "two"}))
+		require.Empty(t, s.after(9*time.Second).Calls)
 		require.Equal(t, []string{"C1: one", "C1 below one: two"}, stands(s.after(time.Minute)))
 		require.Empty(t, s.givenUp())
 	})
@@ -214,6 +216,7 @@ func TestALimitHoldsForItsChannel(t *testing.T) {
 // for it.
 func TestABusyChannelHoldsUpNoOther(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
+		s.fault(slacktest.Fault{Method: "chat.postMessage", Times: 1, Reset: "after"}) // it is looked for in its turn
 		for i := range 250 {
 			s.owe(fmt.Sprint("busy", i), fmt.Sprint("busy", i), Message{Do: Post, Channel: "C1", Text: "busy"})
 		}
@@ -223,6 +226,20 @@ func TestABusyChannelHoldsUpNoOther(t *testing.T) {
 		require.InDelta(t, 14, len(st.Messages), 2)
 		st = s.after(5 * time.Minute)
 		require.Len(t, st.Messages, 251)
+	})
+}
+
+// An edit that comes between the choice of a message and its call takes the message's place.
+func TestANewerEditIsSentAlone(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		state := func(n int) store.SlackMessage {
+			m := s.Owe(fmt.Sprint("state/", n), "a", Message{Do: Post, Channel: "C1", Text: fmt.Sprint(n, " of 9")})
+			m.Collapse = "state"
+			return m
+		}
+		s.chosen = func() { require.NoError(t, s.store.Enqueue(t.Context(), state(9))) }
+		s.oweAll(state(1))
+		require.Equal(t, []string{"C1: 9 of 9"}, stands(s.after(time.Minute)))
 	})
 }
 

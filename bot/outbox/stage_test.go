@@ -27,12 +27,13 @@ import (
 // network.
 type stage struct {
 	*Sender
-	t     *testing.T
-	slack *slacktest.Server
-	store *store.Slack
-	began time.Time
-	skew  atomic.Int64 // how far the Sender's clock is ahead, for hours in which nothing happens
-	stop  func()       // kills what sends
+	t      *testing.T
+	slack  *slacktest.Server
+	store  *store.Slack
+	began  time.Time
+	skew   atomic.Int64 // how far the Sender's clock is ahead, for hours in which nothing happens
+	stop   func()       // kills what sends
+	chosen func()       // is called once, before a message is marked as tried
 	// errors has what the Sender logged as an error.
 	errors bytes.Buffer
 	// hooks are the answers of response URLs, in turn; posted is what was posted to them.
@@ -59,13 +60,26 @@ func play(t *testing.T, test func(t *testing.T, s *stage)) {
 	})
 }
 
+type watchedStore struct {
+	*store.Slack
+	s *stage
+}
+
+func (w watchedStore) Trying(ctx context.Context, m store.SlackMessage, now time.Time) (bool, error) {
+	if f := w.s.chosen; f != nil {
+		w.s.chosen = nil
+		f()
+	}
+	return w.Slack.Trying(ctx, m, now)
+}
+
 func (s *stage) now() time.Time { return time.Now().Add(time.Duration(s.skew.Load())) }
 
 // start starts a Sender, as a new process does.
 func (s *stage) start() {
 	h := &http.Client{Transport: s}
 	s.Sender = New(Config{
-		Store: s.store, HTTP: h, Now: s.now, Log: slog.New(slog.NewTextHandler(&s.errors, &slog.HandlerOptions{Level: slog.LevelError})),
+		Store: watchedStore{s.store, s}, HTTP: h, Now: s.now, Log: slog.New(slog.NewTextHandler(&s.errors, &slog.HandlerOptions{Level: slog.LevelError})),
 		Client: func(context.Context, string) (*slack.Client, error) {
 			return slack.New("xoxb-1", slack.OptionHTTPClient(h), slack.OptionAPIURL("http://slack/api/")), nil
 		},
