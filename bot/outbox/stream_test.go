@@ -194,8 +194,8 @@ func TestStepsAreTickedOff(t *testing.T) {
 				calls := len(s.after(time.Second).Calls)
 				at(1, "2 GB")
 				require.Len(t, s.after(2*time.Second).Calls, calls, "nothing is new")
-				at(3, "")
-				require.Equal(t, []string{"reads the log: complete, with words", "looks at the nodes: complete", "judges: complete"}, tasks())
+				at(3, "3 GB")
+				require.Equal(t, []string{"reads the log: complete, with words", "looks at the nodes: complete", "judges: complete, with words"}, tasks())
 				at(4, "beyond the last: 9 GB")
 				require.Len(t, s.after(2*time.Second).Calls, calls+1)
 			}
