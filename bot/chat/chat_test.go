@@ -145,6 +145,21 @@ func TestTheTerminalKnowsSlacksWords(t *testing.T) {
 	require.NotContains(t, said, "no jobs", "nothing is read after exit")
 }
 
+// Nothing is printed beside what is said and its buttons.
+func TestAConversationAsItStandsThere(t *testing.T) {
+	t.Parallel()
+	said, _ := converse(t, "/", lang.EN, "jbos", "", "submit", "gpt", ".", "jobs")
+	require.Equal(t, `This is the bot of Slack, at your terminal. Type help, a command or a question; a number presses a button; exit ends.
+⚠️ I do not know the command "jbos"
+Did you mean one of these?
+[1] My jobs   [2] Help
+Answer each question; an empty line takes what stands in brackets, a dot alone ends the form.
+Name []: Worktree (the absolute path of a Megatron-LM checkout that every node sees) []: Left as it was.
+No waiting or running jobs found
+[1] All my jobs
+`, said)
+}
+
 func TestAButtonIsANumber(t *testing.T) {
 	t.Parallel()
 	said, cl := converse(t, "/", lang.EN,
@@ -174,6 +189,8 @@ func TestAFormIsAskedFieldByField(t *testing.T) {
 		"submit", "gpt", "/lustre/m", "", "", "", "two", "8", "h100", "1:00:00", "", args, "", // the form
 		"2",         // the nodes once more
 		"1", "exit") // submit
+	require.Contains(t, said, "ends the form.\nName []: Worktree (the absolute path of a Megatron-LM checkout that every node sees) []: Partition []: ")
+	require.Contains(t, said, "\nNodes [two]: gpt → bench\n")
 	require.Contains(t, said, "✗ Nodes")
 	require.Equal(t, 1, strings.Count(said, "Answer each question"), "said once")
 	require.Equal(t, 1, strings.Count(said, "Partition []:"), "what was right is not asked again")
@@ -198,6 +215,7 @@ func TestACodeBlockMayHaveManyLines(t *testing.T) {
 	require.Contains(t, said, "Python module not found")
 	require.Contains(t, said, "message:4", "its lines are one message")
 	require.NotContains(t, said, "do not know the command")
+	require.NotContains(t, said, "end it with", "a pipe needs no word for it")
 }
 
 func TestJobsAreToldOfWhileOneWaits(t *testing.T) {

@@ -100,7 +100,7 @@ func (s *Sender) fallback(m store.SlackMessage, o Message, err error) (store.Sla
 		if o.Do == Ephemeral {
 			next.Do = Post
 		}
-	case o.Do == Upload && o.File != nil:
+	case o.Do == Upload:
 		l := lang.Of(o.File.Title)
 		next = Message{
 			Do: Post, Team: o.Team, Channel: o.Channel, Thread: o.Thread, ThreadOf: o.ThreadOf, Instead: o.Instead,

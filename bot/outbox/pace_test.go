@@ -27,7 +27,37 @@ func TestEveryChannelHasItsOwnPace(t *testing.T) {
 	require.Equal(t, time.Second, p.wait(Post, "post/T1/C1", now.Add(3*time.Second)))
 	require.Zero(t, p.wait(Update, "update/T1/C1", now), "an edit is no message")
 	p.hold("update/T1/C1", now.Add(5*time.Second))
-	require.Equal(t, 5*time.Second, p.wait(Update, "update/T1/C1", now))
+	p.hold("update/T1/C2", now.Add(time.Second))
+	require.Equal(t, 5*time.Second, p.wait(Update, "update/T1/C1", now), "which the limit of another channel does not end")
+	require.Zero(t, p.wait(Update, "update/T1/C1", now.Add(5*time.Second)))
+}
+
+// What a channel takes later depends on when it took how many.
+func TestAChannelRecoversASecondForEachMessage(t *testing.T) {
+	began := time.Unix(1000, 0)
+	for name, c := range map[string]struct {
+		before int // messages at the beginning
+		hold   time.Duration
+		after  time.Duration
+		waits  []time.Duration // of the messages after that time
+	}{
+		"one more after a second":            {before: 4, after: time.Second, waits: []time.Duration{0, time.Second}},
+		"after half of one":                  {before: 4, after: time.Second / 2, waits: []time.Duration{time.Second / 2}},
+		"a burst, once it has rested":        {before: 9, after: 4 * time.Second, waits: []time.Duration{0, 0, 0, 0, time.Second}},
+		"no more than a burst, however long": {before: 4, after: time.Hour, waits: []time.Duration{0, 0, 0, 0, time.Second}},
+		"the end of a limit opens no gate":   {before: 4, hold: time.Second, after: time.Second, waits: []time.Duration{0, time.Second}},
+	} {
+		var p rateLimiter
+		for range c.before {
+			p.wait(Post, "post/T1/C1", began)
+		}
+		p.hold("post/T1/C1", began.Add(c.hold))
+		var waits []time.Duration
+		for range c.waits {
+			waits = append(waits, p.wait(Post, "post/T1/C1", began.Add(c.after)))
+		}
+		require.Equal(t, c.waits, waits, name)
+	}
 }
 
 // refs is a store that knows where the messages with its keys are.

@@ -146,10 +146,7 @@ func (s *Sender) sendOne(ctx context.Context, m store.SlackMessage, o Message) {
 	}
 	m.Attempts++
 	ref, err := s.call(ctx, m.Key, o)
-	if ctx.Err() != nil && err != nil {
-		return // the result is unknown; the next start searches for the message
-	}
-	s.settle(ctx, m, o, ref, err)
+	s.settle(ctx, m, o, ref, err) // notes nothing once ctx has ended: the next start searches for the message
 }
 
 // resolve fills in the place of the messages that o names by key; wait is true while one of
@@ -164,7 +161,7 @@ func (s *Sender) resolve(ctx context.Context, o *Message) (wait bool, err error)
 		}
 		ref, ok, err := s.refOf(ctx, named.key)
 		if err != nil || !ok {
-			return !ok && err == nil, err
+			return err == nil, err
 		}
 		if meant := o.Channel; o.Do == Update && strings.HasPrefix(ref.Channel, "D") && strings.HasPrefix(meant, "C") {
 			*o = o.withReason(textInvite, meant) // the edit explains too why its message is not in the channel

@@ -56,6 +56,12 @@ func TestPeopleSeeEachThingOnceAndInOrder(t *testing.T) {
 			[]string{"C1: one", "C1: one", "C1: two"},
 			nil, 1,
 		},
+		"nor open their messages": {
+			[]slacktest.Fault{lost("chat.postMessage"), refused("conversations.open", "missing_scope")},
+			[]Message{direct},
+			[]string{"DU1: one", "DU1: one"},
+			nil, 0,
+		},
 		"a file whose answer was lost is found":       {[]slacktest.Fault{lost("files.completeUploadExternal")}, []Message{file("C1", "x"), two}, []string{"C1: two", "C1: run.log x"}, nil, 1},
 		"a file to a person stands in their messages": {[]slacktest.Fault{lost("files.completeUploadExternal")}, []Message{file("U1", "x")}, []string{"DU1: run.log x"}, nil, 1},
 		"an empty file is none, and holds nothing up": {owed: []Message{file("C1", ""), two}, want: []string{"C1: two"}},
@@ -146,8 +152,10 @@ func TestAnotherMessageIsNotTakenForTheLostOne(t *testing.T) {
 func TestWhatBelongsToAMessageWaitsForIt(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.fault(slacktest.Fault{Method: "chat.postMessage", Times: 3, Status: http.StatusServiceUnavailable})
-		s.owe("one", "a", Message{Do: Post, Channel: "C1", Text: "one"})
-		s.owe("two", "b", Message{Do: Post, Channel: "C1", ThreadOf: "one", Text: "two"})
+		one := s.Owe("one", "a", Message{Do: Post, Channel: "C1", Text: "one"})
+		one.NotBefore = s.now().Add(10 * time.Second)
+		s.oweAll(one, s.Owe("two", "b", Message{Do: Post, Channel: "C1", ThreadOf: "one", Text: "two"}))
+		require.Empty(t, s.after(9*time.Second).Calls)
 		require.Equal(t, []string{"C1: one", "C1 below one: two"}, stands(s.after(time.Minute)))
 		require.Empty(t, s.givenUp())
 	})
@@ -214,6 +222,7 @@ func TestALimitHoldsForItsChannel(t *testing.T) {
 // for it.
 func TestABusyChannelHoldsUpNoOther(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
+		s.fault(slacktest.Fault{Method: "chat.postMessage", Times: 1, Reset: "after"}) // it is looked for in its turn
 		for i := range 250 {
 			s.owe(fmt.Sprint("busy", i), fmt.Sprint("busy", i), Message{Do: Post, Channel: "C1", Text: "busy"})
 		}
@@ -223,6 +232,20 @@ func TestABusyChannelHoldsUpNoOther(t *testing.T) {
 		require.InDelta(t, 14, len(st.Messages), 2)
 		st = s.after(5 * time.Minute)
 		require.Len(t, st.Messages, 251)
+	})
+}
+
+// An edit that comes between the choice of a message and its call takes the message's place.
+func TestANewerEditIsSentAlone(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		state := func(n int) store.SlackMessage {
+			m := s.Owe(fmt.Sprint("state/", n), "a", Message{Do: Post, Channel: "C1", Text: fmt.Sprint(n, " of 9")})
+			m.Collapse = "state"
+			return m
+		}
+		s.chosen = func() { require.NoError(t, s.store.Enqueue(t.Context(), state(9))) }
+		s.oweAll(state(1))
+		require.Equal(t, []string{"C1: 9 of 9"}, stands(s.after(time.Minute)))
 	})
 }
 
@@ -279,6 +302,8 @@ func TestAnAnswerThroughAResponseAddress(t *testing.T) {
 		"refused without a word":          {hooks: []func(http.ResponseWriter){says(403, "<html>")}, sent: 1, want: []string{"DU1: done"}, gone: "sent another way: slack server error: "},
 		"led elsewhere":                   {hooks: []func(http.ResponseWriter){says(302, "")}, sent: 1, want: []string{"DU1: done"}, gone: "sent another way: the response_url leads elsewhere"},
 		"led elsewhere, the last way":     {hooks: []func(http.ResponseWriter){says(399, "ok")}, sent: 1, want: []string{"DU1: done"}, gone: "sent another way: the response_url leads elsewhere"},
+		"led elsewhere, the first way":    {hooks: []func(http.ResponseWriter){says(300, "ok")}, sent: 1, want: []string{"DU1: done"}, gone: "sent another way: the response_url leads elsewhere"},
+		"refused, the first way":          {hooks: []func(http.ResponseWriter){says(400, "<html>")}, sent: 1, want: []string{"DU1: done"}, gone: "sent another way: slack server error: "},
 		"no address of Slack's":           {url: "https://example.com/hook", want: []string{"DU1: done"}, gone: "sent another way: not an address of Slack's"},
 		"servers that fail":               {hooks: []func(http.ResponseWriter){says(500, "used_url"), says(200, "ok")}, sent: 2},
 		"a limit, before it has ended":    {hooks: []func(http.ResponseWriter){says(429, "", "Retry-After: 50")}, sent: 1, wait: 49 * time.Second},
@@ -328,6 +353,7 @@ func TestEachKindReachesItsPlace(t *testing.T) {
 			if said := slacktest.JSON(c.Args); c.Method == "chat.postMessage" || c.Method == "chat.update" {
 				require.NotContains(t, said, `"parse":"true"`, "nothing is read for names")
 				require.Contains(t, said, `"unfurl_links":"false"`, "nor unfurled")
+				require.False(t, c.Method == "chat.update" && strings.Contains(said, "thread_ts"), "an edit names no thread")
 			}
 		}
 	})

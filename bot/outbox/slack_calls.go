@@ -175,12 +175,9 @@ func answered(res *http.Response, said []byte) error {
 			wait = 1
 		}
 		return &slack.RateLimitedError{RetryAfter: time.Duration(wait) * time.Second}
-	case res.StatusCode >= 500, code == "ok", res.StatusCode < 300 && !errorCode.MatchString(code):
-		if res.StatusCode >= 300 {
-			return slack.StatusCodeError{Code: res.StatusCode, Status: res.Status}
-		}
+	case res.StatusCode < 300 && !errorCode.MatchString(code):
 		return nil
-	case errorCode.MatchString(code):
+	case res.StatusCode < 500 && errorCode.MatchString(code):
 		return slack.SlackErrorResponse{Err: code}
 	}
 	return slack.StatusCodeError{Code: res.StatusCode, Status: res.Status}
@@ -269,7 +266,7 @@ func (s *Sender) lookUp(ctx context.Context, m store.SlackMessage, o Message) (r
 
 // sharedBy reports whether msg shares the file that o uploads.
 func (o Message) sharedBy(msg slack.Message) bool {
-	return o.Do == Upload && o.File != nil && slices.ContainsFunc(msg.Files, func(f slack.File) bool {
+	return o.Do == Upload && slices.ContainsFunc(msg.Files, func(f slack.File) bool {
 		return f.Name == o.File.Name && f.Title == o.File.Title
 	})
 }

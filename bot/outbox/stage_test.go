@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -26,12 +27,15 @@ import (
 // network.
 type stage struct {
 	*Sender
-	t     *testing.T
-	slack *slacktest.Server
-	store *store.Slack
-	began time.Time
-	skew  atomic.Int64 // how far the Sender's clock is ahead, for hours in which nothing happens
-	stop  func()       // kills what sends
+	t      *testing.T
+	slack  *slacktest.Server
+	store  *store.Slack
+	began  time.Time
+	skew   atomic.Int64 // how far the Sender's clock is ahead, for hours in which nothing happens
+	stop   func()       // kills what sends
+	chosen func()       // is called once, before a message is marked as tried
+	// errors has what the Sender logged as an error.
+	errors bytes.Buffer
 	// hooks are the answers of response URLs, in turn; posted is what was posted to them.
 	hooks  []func(w http.ResponseWriter)
 	posted []string
@@ -46,9 +50,27 @@ func play(t *testing.T, test func(t *testing.T, s *stage)) {
 		defer db.Close()
 		s := &stage{t: t, slack: slacktest.New(slacktest.Config{}), store: db.Slack(), began: time.Now()}
 		s.start()
-		defer func() { s.stop() }()
+		defer func() {
+			s.stop()
+			for line := range strings.Lines(s.errors.String()) {
+				require.Contains(t, line, "gave a message up", "nothing else is an error")
+			}
+		}()
 		test(t, s)
 	})
+}
+
+type watchedStore struct {
+	*store.Slack
+	s *stage
+}
+
+func (w watchedStore) Trying(ctx context.Context, m store.SlackMessage, now time.Time) (bool, error) {
+	if f := w.s.chosen; f != nil {
+		w.s.chosen = nil
+		f()
+	}
+	return w.Slack.Trying(ctx, m, now)
 }
 
 func (s *stage) now() time.Time { return time.Now().Add(time.Duration(s.skew.Load())) }
@@ -57,7 +79,7 @@ func (s *stage) now() time.Time { return time.Now().Add(time.Duration(s.skew.Loa
 func (s *stage) start() {
 	h := &http.Client{Transport: s}
 	s.Sender = New(Config{
-		Store: s.store, HTTP: h, Now: s.now, Log: slog.New(slog.DiscardHandler),
+		Store: watchedStore{s.store, s}, HTTP: h, Now: s.now, Log: slog.New(slog.NewTextHandler(&s.errors, &slog.HandlerOptions{Level: slog.LevelError})),
 		Client: func(context.Context, string) (*slack.Client, error) {
 			return slack.New("xoxb-1", slack.OptionHTTPClient(h), slack.OptionAPIURL("http://slack/api/")), nil
 		},

@@ -99,11 +99,14 @@ func TestWordsWithoutAnAnswerAreTakenAway(t *testing.T) {
 			s.Words(t.Context(), asked)("It is four")
 			s.after(time.Second)
 			s.fault(fault)
-			elsewhere := s.Owe("private", "lane", Message{Do: Ephemeral, Channel: "C1", User: "U1", Text: "for you"})
-			s.oweAll(s.InPlace(t.Context(), "T1", asked.Key, []store.SlackMessage{elsewhere})...)
+			s.oweAll(s.InPlace(t.Context(), "T1", asked.Key, []store.SlackMessage{
+				s.Owe("private", "lane", Message{Do: Ephemeral, Channel: "C1", User: "U1", Text: "for you"}),
+				s.Owe("channel", "lane", Message{Do: Post, Channel: "C2", Thread: "1.2", Text: "there"}),
+				s.Owe("thread", "lane", Message{Do: Post, Channel: "C1", Thread: "9.9", Text: "below"}),
+			})...)
 			st := s.after(time.Minute)
 			left := slices.DeleteFunc(stands(st), func(line string) bool { return fault.Error != "" && line == "C1 below 1.2: " })
-			require.Equal(t, []string{"C1 below 1.2: no words before it", "C1 for U1: for you"}, left, name)
+			require.Equal(t, []string{"C1 below 1.2: no words before it", "C1 for U1: for you", "C2 below 1.2: there", "C1 below 9.9: below"}, left, name)
 			require.Empty(t, s.givenUp(), name)
 		})
 	}
@@ -194,8 +197,8 @@ func TestStepsAreTickedOff(t *testing.T) {
 				calls := len(s.after(time.Second).Calls)
 				at(1, "2 GB")
 				require.Len(t, s.after(2*time.Second).Calls, calls, "nothing is new")
-				at(3, "")
-				require.Equal(t, []string{"reads the log: complete, with words", "looks at the nodes: complete", "judges: complete"}, tasks())
+				at(3, "3 GB")
+				require.Equal(t, []string{"reads the log: complete, with words", "looks at the nodes: complete", "judges: complete, with words"}, tasks())
 				at(4, "beyond the last: 9 GB")
 				require.Len(t, s.after(2*time.Second).Calls, calls+1)
 			}

@@ -179,7 +179,7 @@ func (c *checker) workers(s *script.Start) (n int, auto, ok bool, line int) {
 			machines := 1
 			if m, has := s.Flag("num-machines"); has {
 				x, okM := c.job.Int(m.Value)
-				ok, machines = ok && okM && x > 0, x
+				ok, machines = ok && okM, x
 			} else if nodes, _, okN := c.job.Nodes(); okN {
 				machines = nodes
 			}
@@ -188,12 +188,12 @@ func (c *checker) workers(s *script.Start) (n int, auto, ok bool, line int) {
 			}
 			return 0, false, false, o.Line
 		}
-		return 0, true, !s.FlagsUnknown, line
+		return 0, true, true, line
 	case s.Launcher == script.DeepSpeed:
 		if o, has := s.Flag("num-gpus"); has {
 			return read(o.Value, o.Line)
 		}
-		return 0, true, !s.FlagsUnknown && !hasFlag(s, "include", "exclude"), line
+		return 0, true, true, line
 	}
 	return 0, false, false, line
 }

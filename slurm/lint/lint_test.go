@@ -138,6 +138,16 @@ func TestFixWritesWhatAPersonWould(t *testing.T) {
 			"#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=1 --gpus-per-node=8 -t 60\nH=$(hostname)\nsrun docker run --ipc=host --rm --gpus all --net=host -v /nfs/c:/c -w /c img:1 python -m torch.distributed.run --nnodes 2 --nproc_per_node 8 --rdzv_backend c10d --rdzv_endpoint $H:29500 train.py\n",
 		},
 		{
+			"docker is given both that it lacks",
+			"#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=1 --gpus-per-node=8 -t 60\nH=$(hostname)\nsrun docker run --rm --gpus all \\\n  -v /nfs/c:/c -w /c img:1 python -m torch.distributed.run --nnodes 2 --nproc_per_node 8 --rdzv_backend c10d --rdzv_endpoint $H:29500 train.py\n",
+			"#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=1 --gpus-per-node=8 -t 60\nH=$(hostname)\nsrun docker run --network host --ipc=host --rm --gpus all \\\n  -v /nfs/c:/c -w /c img:1 python -m torch.distributed.run --nnodes 2 --nproc_per_node 8 --rdzv_backend c10d --rdzv_endpoint $H:29500 train.py\n",
+		},
+		{
+			"a line for the head stands below the last directive",
+			"#!/bin/bash\n\n# a run\n#SBATCH -N 1 --gpus-per-node=8\n\n#SBATCH -t 60\n\ncd /w\nuv run torchrun --standalone --nproc_per_node 8 a.py | tee log\n",
+			"#!/bin/bash\n\n# a run\n#SBATCH -N 1 --gpus-per-node=8\n\n#SBATCH -t 60\nset -o pipefail\n\ncd /w\nuv run torchrun --standalone --nproc_per_node 8 a.py | tee log\n",
+		},
+		{
 			"a blank before an equals sign goes",
 			"#!/bin/bash\n#SBATCH -N 1 --gpus-per-node=8 -t 60\ncd /w\nexport A =4\nuv run torchrun --standalone --nproc_per_node 8 a.py\n",
 			"#!/bin/bash\n#SBATCH -N 1 --gpus-per-node=8 -t 60\ncd /w\nexport A=4\nuv run torchrun --standalone --nproc_per_node 8 a.py\n",
@@ -180,6 +190,51 @@ func TestBatchAnswersEveryLine(t *testing.T) {
 			require.True(t, strings.HasPrefix(string(got), c.want), "%s", got)
 			require.NotContains(t, string(got), "\n")
 		})
+	}
+}
+
+// What lint reads at all is text of at most four megabytes.
+func TestBatchSaysWhatIsNoScript(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		name, text string
+		size       int64
+		want       string
+	}{
+		{"a.sh", "#!/bin/bash\nname: a\n", 0, `"findings":[`}, // its lines could be a specification's
+		{"a.json", "{}", 0, "a job specification, which plan judges"},
+		{"a.yml", "echo\n", 0, "a job specification, which plan judges"},
+		{"most", "", 4 << 20, "NUL bytes"},
+		{"more", "", 4<<20 + 1, "larger than any batch script (4 MiB)"},
+	} {
+		path := filepath.Join(dir, c.name)
+		require.NoError(t, os.WriteFile(path, []byte(c.text), 0o600))
+		if c.size > 0 {
+			require.NoError(t, os.Truncate(path, c.size))
+		}
+		require.Contains(t, string(Batch(fmt.Appendf(nil, `{"id":1,"path":%q}`, path))), c.want, c.name)
+	}
+}
+
+// A finding says which part of the script it is about, where there is one, and what to do about it.
+func TestAFindingNamesWhatIsWrongAndWhatToDo(t *testing.T) {
+	const late, below = "sbatch never reads this directive", "#!/bin/bash\n#SBATCH -t 60 --gpus-per-node=8\n"
+	for script, want := range map[string]Finding{
+		"#!/bin/bash\n#SBATCH --gpus-per-node=8\nhostname\n": {"no-time-limit", 2, rules.Warning, "no --time: the partition's default applies, so the job is killed early or scheduled late", "#SBATCH --time=D-HH:MM:SS"},
+		below + "hostname\n#SBATCH -N 1\n":                   {"sbatch-ignored", 4, rules.Error, "#SBATCH -N 1 (after the first command): " + late, "move it above the first command and begin the line with #SBATCH"},
+		below + " #SBATCH -N 1\nhostname\n":                  {"sbatch-ignored", 3, rules.Error, "#SBATCH -N 1 (blanks before #SBATCH): " + late, "begin the line with #SBATCH, without blanks before it"},
+		below + "export A\x7f\u2028\u2029\t =1\n":            {"bad-assignment", 3, rules.Error, "export A    =1: bash does not read this as an assignment: the variable stays unset", "NAME=value, without blanks, $ or set"},
+	} {
+		require.Equal(t, []Finding{want}, Check("", []byte(script)), script)
+	}
+}
+
+// A script that starts nothing has nothing to judge.
+func TestWhatAScriptLaunches(t *testing.T) {
+	for script, want := range map[string]bool{
+		"echo hi": false, "srun hostname": true, "torchrun a.py": true, "salloc -N 1": true, "docker run img:1 true": true, "sbatch a.sh": true,
+	} {
+		require.Equal(t, want, Launches("", []byte(script+"\n")), script)
 	}
 }
 

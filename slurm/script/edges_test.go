@@ -22,6 +22,20 @@ var edgeReadings = map[string]func(in string) string{
 	"task": func(in string) string {
 		return given("#!/bin/bash\n#SBATCH -N 4 -n 16 -c 6 --ntasks-per-node=4 --gpus-per-node=h100:8 --array=0-3\nif " + in + "; then prog then; else prog else; fi\n")
 	},
+	// The range of a word's value in that job.
+	"span": func(in string) string {
+		j := Read("", []byte("#!/bin/bash\n#SBATCH -N 4 -n 16 -c 6 --gpus-per-node=h100:8 --array=0-3\nprog "+in+"\n")).Jobs[0]
+		s, known := j.Span(j.Commands[len(j.Commands)-1].Args[1].Value)
+		return fmt.Sprintf("%d to %d %t", s.Lo, s.Hi, known)
+	},
+	// The places at which a command ends too early.
+	"break": func(in string) string {
+		var all []string
+		for _, b := range Read("", []byte(in+"\n")).Jobs[0].Breaks {
+			all = append(all, fmt.Sprintf("%d %q", b.Line, b.Text))
+		}
+		return strings.Join(all, ", ")
+	},
 	// The working directory of the last program.
 	"cd": func(in string) string {
 		commands := Read("", []byte(in+"; prog\n")).Jobs[0].Commands

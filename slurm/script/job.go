@@ -326,7 +326,8 @@ func (j *Job) gpus(opts Options) (n int, o Option, ok bool) {
 
 // gpuNumber parses [type:]N, which a suffix such as (S:0) may follow.
 func gpuNumber(s string) (int, bool) {
-	if n, ok := leadingInt(s); ok && (len(s) == len(strconv.Itoa(n)) || s[len(strconv.Itoa(n))] == '(') {
+	s, _, _ = strings.Cut(s, "(")
+	if n, ok := leadingInt(s); ok && len(s) == len(strconv.Itoa(n)) {
 		return n, true
 	}
 	i := strings.LastIndexByte(s, ':')
@@ -336,7 +337,7 @@ func gpuNumber(s string) (int, bool) {
 	return leadingInt(s[i+1:])
 }
 
-// leadingInt parses the number at the start of s, such as 8 in "8(S:0)".
+// leadingInt parses the number at the start of s.
 func leadingInt(s string) (int, bool) {
 	n, err := strconv.Atoi(s[:len(s)-len(strings.TrimLeft(s, "0123456789"))])
 	return n, err == nil
