@@ -86,7 +86,7 @@ func TestAMessageMayBeACommandOfSeveralWords(t *testing.T) {
 		for i, row := range []struct{ text, says string }{
 			{"settings quiet 23:00-07:00 Asia/Shanghai", "23:00-07:00 Asia/Shanghai"},
 			{"subscribe name=llama-* failed completed", "jobs named llama-*"},
-			{"help me understand 3D parallelism", "Passages"},
+			{"help me understand 3D parallelism", "a close match"},
 			{"tell me when it fails", "job 4711 · when one fails"},
 		} {
 			s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": fmt.Sprintf("4.%d", i), "thread_ts": c.TS, "text": "<@UBOT> " + row.text})

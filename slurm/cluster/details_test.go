@@ -30,7 +30,7 @@ func TestWhatOneJobIsAskedForMore(t *testing.T) {
 		{
 			"an array of which one runs", "7", queued("7_1", "8", "PENDING", "", "") + queued("7_2", "9", "RUNNING", "gpu1", ""),
 			[]reply{{"--jobs=7_2 --Format", detailOf("7_2", "0:0", "/w/7_2.out"), "", 0}, {"--states=PENDING", "7_[1,3-9%2]\n", "", 0}},
-			"/w/7_2.out", 2,
+			"/w/7_%a.out", 2,
 		},
 		{
 			"an element beside others", "7_1", queued("7_1", "8", "PENDING", "", "") + queued("7_2", "9", "PENDING", "", ""),
