@@ -47,7 +47,14 @@ type askedOperation struct {
 var (
 	// askedOfAnyJob is asked of the job of the conversation too. The first row that matches counts.
 	askedOfAnyJob = []askedOperation{
-		{tellWhen, ""}, {askedStop, "cancel"}, {askedAgain, Again}, {askedLogs, "logs"}, {askedLeft, "status"}, {askedHow, "status"}, {askedWhy, "diagnose"}, {askedNumbers, "metrics"},
+		{tellWhen, ""},
+		{askedStop, "cancel"},
+		{askedAgain, Again},
+		{askedLogs, "logs"},
+		{askedLeft, "status"},
+		{askedHow, "status"},
+		{askedWhy, "diagnose"},
+		{askedNumbers, "metrics"},
 		{askedMemory, "memory"},
 	}
 	// askedOfNamedJob is asked only of a job that the sentence names.

@@ -62,7 +62,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		db.SetMaxOpenConns(1)
 	}
 	if err := s.advised(s.migrate(ctx)); err != nil {
-		s.Close()
+		_ = s.Close() // the migration's error says more
 		return nil, lang.Text{EN: "store %s: %s", ZH: "数据库 %s：%s"}.Err(redactURL(url), err)
 	}
 	return s, nil
