@@ -146,7 +146,10 @@ func (s *Sender) sendOne(ctx context.Context, m store.SlackMessage, o Message) {
 	}
 	m.Attempts++
 	ref, err := s.call(ctx, m.Key, o)
-	s.settle(ctx, m, o, ref, err) // notes nothing once ctx has ended: the next start searches for the message
+	if ctx.Err() != nil && err != nil {
+		return // the result is unknown; the next start searches for the message
+	}
+	s.settle(ctx, m, o, ref, err)
 }
 
 // resolve fills in the place of the messages that o names by key; wait is true while one of
