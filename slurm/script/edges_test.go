@@ -24,7 +24,7 @@ var edgeReadings = map[string]func(in string) string{
 	},
 	// The range of a word's value in that job.
 	"span": func(in string) string {
-		j := Read("", []byte("#!/bin/bash\n#SBATCH -N 4 -n 16 -c 6 --gpus-per-node=h100:8 --array=0-3\nprog "+in+"\n")).Jobs[0]
+		j := Read("", []byte("#!/bin/bash\n#SBATCH -N 4 -n 16 -c 6 --gpus-per-node=h100:8 --array=0-20%2\nprog "+in+"\n")).Jobs[0]
 		s, known := j.Span(j.Commands[len(j.Commands)-1].Args[1].Value)
 		return fmt.Sprintf("%d to %d %t", s.Lo, s.Hi, known)
 	},
