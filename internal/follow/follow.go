@@ -224,6 +224,9 @@ const maxTellAttempts = 12
 // tell reports news, with retries, and returns whether it succeeded.
 func (f *Follower) tell(ctx context.Context, n News) bool {
 	for i := range maxTellAttempts {
+		if ctx.Err() != nil {
+			return false // its diagnosis may have been cut off
+		}
 		err := f.Tell(ctx, n)
 		if err == nil || ctx.Err() != nil {
 			return err == nil

@@ -279,7 +279,8 @@ func TestTheSameCauseTwiceEndsIt(t *testing.T) {
 	require.True(t, same("c", outcome.NCCLIB, "asked again after a crash", ""), "the same job has the same answer")
 }
 
-// News that cannot be stored is reported again. Only stored news counts as reported.
+// News that cannot be stored is reported again. Only stored news counts as reported, and
+// nothing is reported once the follower is stopped: the next start does so.
 func TestNewsIsToldUntilItIsWrittenDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := 3
@@ -295,7 +296,10 @@ func TestNewsIsToldUntilItIsWrittenDown(t *testing.T) {
 		require.False(t, f.tell(t.Context(), News{}), "which the next start tells")
 		over, stop := context.WithCancel(t.Context())
 		stop()
-		require.False(t, f.tell(over, News{}))
+		away = 0
+		require.False(t, f.tell(over, News{}), "its diagnosis may have been cut off")
+		require.Zero(t, away)
+		away = 1000
 		ends, stop := context.WithTimeout(t.Context(), 2*time.Second)
 		defer stop()
 		require.False(t, f.tell(ends, News{}), "stopped between two tries")
