@@ -362,9 +362,9 @@ func (w *Watcher) apply(ids []slurm.JobID, s lookResult, err error) (news bool) 
 }
 
 // adjustInterval sets the next interval: twice as long after a failure, slightly longer
-// after many looks without news, the usual one after news. It is never shorter than
-// rest times the last look, so that a slow cluster is queried less often, and at the
-// usual interval as soon as it answers quickly again.
+// after many looks without news, the usual one after news. After a look of more than a
+// second it is at least rest times as long, so that a slow cluster is queried less
+// often, and at the usual interval as soon as it answers quickly again.
 func (w *Watcher) adjustInterval(news bool, took time.Duration, err error) {
 	switch {
 	case err != nil:
@@ -377,11 +377,14 @@ func (w *Watcher) adjustInterval(news bool, took time.Duration, err error) {
 	default:
 		w.interval = min(w.interval*5/4, 2*w.opts.Interval)
 	}
-	w.interval = min(max(w.interval, rest*took), w.opts.Longest)
+	if took > time.Second {
+		w.interval = max(w.interval, rest*took)
+	}
+	w.interval = min(w.interval, w.opts.Longest)
 }
 
-// rest is the time between two looks as a multiple of how long a look takes: one that
-// takes longer than 1.5 s delays the next one beyond the default interval of 30 s.
+// rest is the time between two looks as a multiple of how long a slow look takes: one of
+// more than 1.5 s delays the next one beyond the default interval of 30 s.
 const rest = 20
 
 // quietLooks is the number of looks without news after which the interval grows.
