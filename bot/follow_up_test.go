@@ -3,6 +3,8 @@ package bot_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -27,6 +29,9 @@ func failedJob(t *testing.T, s *stage) *slacktest.Message {
 	job := slurm.Job{ID: "4711", Name: "gpt", User: "ada", Cluster: "yard", State: slurm.Failed, GPUs: 8, Nodes: []string{"gpu-07"}, Stdout: log}
 	s.yard.put(job)
 	require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: job, Why: "GPU out of memory, rank 3"}))
+	s.Wait("its end in the thread", func(st slacktest.State) bool {
+		return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool { return m.Thread == c.TS && strings.Contains(m.Text, "out of memory") })
+	})
 	return c
 }
 
