@@ -58,7 +58,7 @@ var migrations = []string{
 
 // migrate applies the missing migrations in one transaction.
 func (s *Store) migrate(ctx context.Context) error {
-	if _, err := s.db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)`); err != nil {
+	if _, err := s.exec(ctx, `CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)`); err != nil {
 		return err
 	}
 	return s.tx(ctx, func(tx *sql.Tx) error {

@@ -61,7 +61,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		// only wait in the busy handler.
 		db.SetMaxOpenConns(1)
 	}
-	if err := s.advised(s.migrate(ctx)); err != nil {
+	if err := s.migrate(ctx); err != nil {
 		_ = s.Close() // the migration's error says more
 		return nil, lang.Text{EN: "store %s: %s", ZH: "数据库 %s：%s"}.Err(redactURL(url), err)
 	}
