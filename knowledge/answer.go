@@ -139,7 +139,7 @@ func (a Answer) View(l lang.Lang) view.Doc {
 		parts[0].Heading = fmt.Sprintf("%d. %s", i+1, p.Title)
 		d.Sections = append(d.Sections, parts...)
 		if p.URL != "" {
-			d.Sections = append(d.Sections, view.Section{Text: textSource.In(l) + textColon.In(l) + p.URL})
+			d.Sections = append(d.Sections, view.Section{Text: l.Named(textSource.In(l), p.URL)})
 		}
 	}
 	return d
@@ -321,7 +321,6 @@ var (
 		ZH: "没有完全对应的内容；以下最接近，请先核对是否符合你的情况：",
 	}
 	textSource  = lang.Text{EN: "Source", ZH: "来源"}
-	textColon   = lang.Text{EN: ": ", ZH: "："}
 	textNothing = lang.Text{
 		EN: "I have nothing on this: I only answer questions about running Megatron-LM on Slurm.",
 		ZH: "没有相关内容：我只回答在 Slurm 上运行 Megatron-LM 的问题。",
@@ -390,7 +389,7 @@ func (a *Answer) add(list []Passage, l lang.Lang) {
 	for _, p := range list {
 		text := fmt.Sprintf("\n\n%d. %s\n%s", len(a.Passages)+1, p.Title, p.Text)
 		if p.URL != "" {
-			text += "\n" + textSource.In(l) + textColon.In(l) + p.URL
+			text += "\n" + l.Named(textSource.In(l), p.URL)
 		}
 		if len(a.Passages) > 0 && len([]rune(a.Answer))+len([]rune(text)) > maxAnswer {
 			continue

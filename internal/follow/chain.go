@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -62,7 +61,7 @@ func (f *Follower) adoptNext(ctx context.Context, st *store.Store, j slurm.Job) 
 // chainText says that the next job of a chain is queued, and how to end the chain.
 func chainText(id slurm.JobID, n, of int, s job.Spec) lang.Text {
 	s = s.WithDefaults()
-	stop := path.Join(s.LogDir, s.Name+".stop")
+	stop := s.StopFile()
 	return lang.Text{
 		EN: fmt.Sprintf("job %d of the chain's %d is queued as %s; `touch %s` ends the chain", n, of, id, stop),
 		ZH: fmt.Sprintf("作业链的第 %d 个作业（共 %d 个）已排队为 %s；`touch %s` 可结束作业链", n, of, id, stop),

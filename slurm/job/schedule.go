@@ -112,13 +112,17 @@ func (r *rendering) joined() string {
   > >(tee -a ` + quote(r.LogDir+"/") + `"$SLURM_JOB_NAME-$SLURM_JOB_ID.log") 2>&1`
 }
 
+// StopFile returns the path of the file whose existence ends the job's series or chain,
+// relative to the worktree if LogDir is. s has its defaults.
+func (s Spec) StopFile() string { return path.Join(s.LogDir, s.Name+".stop") }
+
 // series returns the commands that queue the next run of a periodic job. They run
 // before the launch, so that a failure of this run does not end the series.
 func (r *rendering) series() string {
 	if r.Every == "" || r.into != "" {
 		return ""
 	}
-	stop := path.Join(r.LogDir, r.Name+".stop")
+	stop := r.StopFile()
 	return fmt.Sprintf(`# Runs again %s; the next run is queued first, so that a failure does not end the series.
 # List: squeue --me --name=%s   Stop: touch %s (or scancel the queued one)
 if [[ ! -e %s && ${SLURM_RESTART_COUNT:-0} == 0 ]]; then
@@ -135,7 +139,7 @@ func (r *rendering) chained() string {
 	if r.Chain == nil || *r.Chain < 2 || r.into != "" {
 		return ""
 	}
-	stop := quote(path.Join(r.LogDir, r.Name+".stop"))
+	stop := quote(r.StopFile())
 	return fmt.Sprintf(`# A chain of %d jobs: the next one waits for this one's end, however it comes. touch %s ends the chain.
 [[ ! -e %s ]] || { echo "%s.stop is there: the chain ends" >&2; exit 0; }
 [[ ${LINK:-} =~ ^[1-9][0-9]{0,3}$ ]] || LINK=1

@@ -3,7 +3,6 @@ package launch
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -243,7 +242,7 @@ func chainText(s job.Spec) lang.Text {
 	return lang.Text{
 		EN: "it is the first of a chain of %d: each job submits the next when it starts, and `touch %s` ends the chain",
 		ZH: "它是作业链（共 %d 个）的第一个：每个作业启动时提交下一个，`touch %s` 可结束作业链",
-	}.With(*s.Chain, path.Join(s.LogDir, s.Name+".stop"))
+	}.With(*s.Chain, s.StopFile())
 }
 
 func timeLimit(given string) lang.Text {
