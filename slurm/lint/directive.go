@@ -110,8 +110,11 @@ func sbatchVariable(c *checker) {
 
 func badDirective(c *checker) {
 	for _, d := range c.job.Directives {
-		if d.Ignored == "" && d.Fault != "" && !variable.MatchString(uncommented(d.Text)) {
-			c.report(d.Line, d.Fault)
+		if d.Ignored == "" && d.Fault.EN != "" && !variable.MatchString(uncommented(d.Text)) {
+			c.report(d.Line, d.Fault.In(c.lang))
+			if d.Misread { // nothing refuses it: the log, the name or the folder is another one
+				c.out[len(c.out)-1].Message = d.Fault.In(c.lang)
+			}
 		}
 	}
 }

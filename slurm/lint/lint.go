@@ -117,7 +117,7 @@ func (c *checker) found(id string) bool {
 
 // clip shortens a quotation of the script and puts it on one line.
 func clip(s string) string {
-	const most = 80
+	const most = 120
 	out := make([]rune, 0, most)
 	for _, r := range s {
 		if r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' || r >= 0xF0000 {

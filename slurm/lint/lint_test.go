@@ -58,7 +58,7 @@ func TestFindingsNameALineOfTheScript(t *testing.T) {
 }
 
 func TestFindingsAreToldInChinese(t *testing.T) {
-	fs := CheckIn("a.slurm", []byte("#!/bin/bash\n#SBATCH -N 1 --gpus-per-node=8\ncd /w\nuv run torchrun --standalone --nproc_per_node 4 pretrain_gpt.py --num-layers 2 --hidden-size 100 --num-attention-heads 16\n"), lang.ZH)
+	fs := CheckIn("a.slurm", []byte("#!/bin/bash\n#SBATCH -N 1 --gpus-per-node=8\n#SBATCH -J=x\n#SBATCH --time=1h\n#SBATCH --bogus\n#SBATCH -t\ncd /w\nuv run torchrun --standalone --nproc_per_node 4 pretrain_gpt.py --num-layers 2 --hidden-size 100 --num-attention-heads 16\n"), lang.ZH)
 	require.NotEmpty(t, fs)
 	for _, f := range fs {
 		require.Equal(t, lang.ZH, lang.Of(f.Message), f.Message)
@@ -223,7 +223,13 @@ func TestAFindingNamesWhatIsWrongAndWhatToDo(t *testing.T) {
 		"#!/bin/bash\n#SBATCH --gpus-per-node=8\nhostname\n": {"no-time-limit", 2, rules.Warning, "no --time: the partition's default applies, so the job is killed early or scheduled late", "#SBATCH --time=D-HH:MM:SS"},
 		below + "hostname\n#SBATCH -N 1\n":                   {"sbatch-ignored", 4, rules.Error, "#SBATCH -N 1 (after the first command): " + late, "move it above the first command and begin the line with #SBATCH"},
 		below + " #SBATCH -N 1\nhostname\n":                  {"sbatch-ignored", 3, rules.Error, "#SBATCH -N 1 (blanks before #SBATCH): " + late, "begin the line with #SBATCH, without blanks before it"},
-		below + "export A\x7f\u2028\u2029\t =1\n":            {"bad-assignment", 3, rules.Error, "export A    =1: bash does not read this as an assignment: the variable stays unset", "NAME=value, without blanks, $ or set"},
+		below + "#SBATCH -o=logs/%j.out\nhostname\n":         {"bad-directive", 3, rules.Error, `a short option such as -o takes its value without =, so the value here is "=logs/%j.out"`, "correct the directive (man sbatch lists the options)"},
+		below + "export WORLD=$((SLURM_NNODES * SLURM_NTASKS_PER_NODE))\n": {
+			"unset-variable", 3, rules.Error, "$SLURM_NTASKS_PER_NODE, which Slurm sets only for --ntasks-per-node: nothing sets this variable: the flag before it swallows the next word, or the value is empty",
+			"give --ntasks-per-node to sbatch, or use a variable that Slurm always sets, such as SLURM_GPUS_ON_NODE",
+		},
+		below + "#SBATCH -o run.log\nhostname\n":  {"log-name-fixed", 3, rules.Warning, "-o run.log: the log has the same name every time: the next run or the next array task overwrites it", "%x-%j.out (in arrays %x-%A_%a.out)"},
+		below + "export A\x7f\u2028\u2029\t =1\n": {"bad-assignment", 3, rules.Error, "export A    =1: bash does not read this as an assignment: the variable stays unset", "NAME=value, without blanks, $ or set"},
 	} {
 		require.Equal(t, []Finding{want}, Check("", []byte(script)), script)
 	}

@@ -81,7 +81,7 @@ func logDirMissing(c *checker) {
 			}
 			for _, a := range x.Args[1:] {
 				if creates(a.Value, dir) {
-					c.report(o.Line, o.Given+"="+text+", mkdir "+a.Text())
+					c.report(o.Line, o.String()+", mkdir "+a.Text())
 					return
 				}
 			}
@@ -123,7 +123,7 @@ func logNameFixed(c *checker) {
 			continue
 		}
 		if array && !arrayNumber.MatchString(text) || !jobNumber.MatchString(text) {
-			c.report(o.Line, o.Given+"="+text)
+			c.report(o.Line, o.String())
 			return
 		}
 	}
@@ -163,7 +163,7 @@ func nodeLocalPath(c *checker) {
 	}
 	for _, o := range options {
 		if nodeLocal(o.Value) {
-			c.report(o.Line, o.Given+"="+o.Text())
+			c.report(o.Line, o.String())
 		}
 	}
 	for _, s := range c.job.Starts {
@@ -206,7 +206,7 @@ func nodeLocalPath(c *checker) {
 		}
 		for _, n := range []string{"output", "error"} {
 			if o, has := x.Step.Options.Get(n); has && nodeLocal(o.Value) {
-				c.report(o.Line, "srun "+o.Given+"="+o.Text())
+				c.report(o.Line, "srun "+o.String())
 			}
 		}
 	}

@@ -38,7 +38,10 @@ var megatronRules = []Rule{
 	},
 	{
 		ID: "unknown-megatron-flag", Severity: rules.Error, check: unknownFlag,
-		Why: lang.Text{EN: "Megatron's parser does not know this flag (abbreviations are off) and exits", ZH: "Megatron 的解析器不认识这个参数（不支持缩写），会直接退出"},
+		Why: lang.Text{
+			EN: "no release of Megatron-LM has this flag (abbreviations are off): unless your copy adds it, the parser exits",
+			ZH: "Megatron-LM 各版本都没有这个参数（不支持缩写）：除非您的代码自行添加，否则解析器会直接退出",
+		},
 		Fix: lang.Text{EN: "remove it, or use its correct name", ZH: "删掉它，或改成正确的名字"},
 	},
 	{

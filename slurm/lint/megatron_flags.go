@@ -167,7 +167,7 @@ func unknownFlag(c *checker) {
 			seen[f.name] = true
 			fix := lang.Text{}
 			if near := megatron.Nearest(f.name); len(near) > 0 {
-				fix = lang.Text{EN: "use " + strings.Join(near, " or "), ZH: "改用 " + strings.Join(near, " 或 ")}
+				fix = lang.Text{EN: "if it is misspelt: " + strings.Join(near, " or "), ZH: "如果是笔误：" + strings.Join(near, " 或 ")}
 			}
 			if to, ok := megatron.Renamed(f.name); ok {
 				fix = lang.Text{EN: "use " + to, ZH: "改用 " + to}

@@ -95,7 +95,7 @@ func backgroundNoWait(c *checker) {
 	for _, s := range c.starts {
 		for _, x := range s.Chain() {
 			waited := c.anyCommand(func(y *script.Command) bool { return y.Seq > x.Seq && waits(y) && sameShell(y, x) })
-			front := slices.ContainsFunc(c.starts, func(y *script.Start) bool { return y.Seq > s.Seq && !chainBackground(y.Command) })
+			front := slices.ContainsFunc(c.job.Starts, func(y *script.Start) bool { return y.Seq > s.Seq && !chainBackground(y.Command) })
 			if x.Background > 0 && !waited && !front {
 				c.report(cmp.Or(x.CallLine, x.Background), "&")
 			}

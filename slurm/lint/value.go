@@ -113,6 +113,14 @@ func launches(x *script.Command, starts []*script.Start) bool {
 	return slices.ContainsFunc(starts, func(s *script.Start) bool { return slices.Contains(s.Chain(), x) })
 }
 
+var (
+	textSetBy      = lang.Text{EN: "$%s, which Slurm sets only for --%s", ZH: "$%s（Slurm 只在有 --%s 时设置）"}
+	textGiveOption = lang.Text{
+		EN: "give --%s to sbatch, or use a variable that Slurm always sets, such as SLURM_GPUS_ON_NODE",
+		ZH: "给 sbatch 加上 --%s，或改用 Slurm 一定会设置的变量，例如 SLURM_GPUS_ON_NODE",
+	}
+)
+
 func unset(c *checker) {
 	seen := map[string]bool{}
 	for _, x := range c.job.Commands {
@@ -144,7 +152,11 @@ func unset(c *checker) {
 				}
 			}
 			seen[e.Name] = true
-			c.report(e.Line, "$"+e.Name)
+			if slurm {
+				c.reportWithFix(e.Line, textSetBy.With(e.Name, needs[0]).In(c.lang), textGiveOption.With(needs[0]))
+			} else {
+				c.report(e.Line, "$"+e.Name)
+			}
 		}
 	}
 }

@@ -1,9 +1,10 @@
 package script
 
 import (
-	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // A Directive is one line that is, or was intended as, a #SBATCH line.
@@ -16,11 +17,25 @@ type Directive struct {
 	Component int
 	// Ignored says why sbatch does not read the line, or is "".
 	Ignored Reason
-	// Fault says why sbatch rejects the line, or is "".
-	Fault string
+	// Fault says why sbatch rejects the line, or is empty. Misread means that sbatch accepts it,
+	// with another value than was meant.
+	Fault   lang.Text
+	Misread bool
 	// FaultOption is the option that Fault is about, without dashes.
 	FaultOption string
 }
+
+var (
+	textNoOption    = lang.Text{EN: "sbatch has no option %s", ZH: "sbatch 没有选项 %s"}
+	textNoValue     = lang.Text{EN: "%s takes no value", ZH: "%s 不带取值"}
+	textNeedsValue  = lang.Text{EN: "%s needs a value", ZH: "%s 缺少取值"}
+	textNotOption   = lang.Text{EN: "%q is not an option", ZH: "%q 不是选项"}
+	textOpenQuote   = lang.Text{EN: "the quote %s is not closed", ZH: "引号 %s 没有闭合"}
+	textShortEquals = lang.Text{
+		EN: "a short option such as %s takes its value without =, so the value here is %q",
+		ZH: "%s 这样的短选项，取值前不写等号，因此这里的取值是 %q",
+	}
+)
 
 // A Reason says why sbatch does not read a directive.
 type Reason string
@@ -113,14 +128,13 @@ func optionLike(s string) bool {
 // getopt_long does.
 func (r *reader) readDirective(d *Directive) {
 	words, fault := directiveWords(d.Text)
-	if fault != "" {
+	if fault.EN != "" {
 		d.Fault = fault
 		return
 	}
-	fail := func(option, format string, args ...any) {
-		if d.Fault == "" {
-			d.Fault = fmt.Sprintf(format, args...)
-			d.FaultOption = option
+	fail := func(option string, said lang.Text) {
+		if d.Fault.EN == "" {
+			d.Fault, d.FaultOption = said, option
 		}
 	}
 	for len(words) > 0 {
@@ -135,7 +149,7 @@ func (r *reader) readDirective(d *Directive) {
 					d.Options = append(d.Options, Option{Name: given[2:], Given: given, Value: r.decode(val, d.Line), Has: has, Line: d.Line})
 					continue
 				}
-				fail(given[2:], "sbatch has no option %s", given)
+				fail(given[2:], textNoOption.With(given))
 				// The value of a misspelt option is not a word of its own.
 				if !has && len(words) > 0 && !strings.HasPrefix(words[0], "-") {
 					words = words[1:]
@@ -145,9 +159,9 @@ func (r *reader) readDirective(d *Directive) {
 			o := Option{Name: name, Given: given, Has: has, Line: d.Line}
 			switch {
 			case arg == none && has:
-				fail(name, "%s takes no value", given)
+				fail(name, textNoValue.With(given))
 			case arg == required && !has && len(words) == 0:
-				fail(name, "%s needs a value", given)
+				fail(name, textNeedsValue.With(given))
 			case arg == required && !has:
 				val, o.Has, words = words[0], true, words[1:]
 			}
@@ -157,7 +171,7 @@ func (r *reader) readDirective(d *Directive) {
 			for i := 1; i < len(w); i++ {
 				name, ok := shortOptions[w[i]]
 				if !ok {
-					fail(w[i:i+1], "sbatch has no option -%c", w[i])
+					fail(w[i:i+1], textNoOption.With("-"+w[i:i+1]))
 					break
 				}
 				o := Option{Name: name, Given: w[:1] + w[i:i+1], Line: d.Line}
@@ -165,10 +179,14 @@ func (r *reader) readDirective(d *Directive) {
 					val := w[i+1:]
 					if val == "" && arg == required {
 						if len(words) == 0 {
-							fail(name, "-%c needs a value", w[i])
+							fail(name, textNeedsValue.With(o.Given))
 							break
 						}
 						val, words = words[0], words[1:]
+					}
+					if _, checked := valueForms[name]; strings.HasPrefix(val, "=") && !checked {
+						d.Misread = d.Fault.EN == ""
+						fail(name, textShortEquals.With(o.Given, val))
 					}
 					o.Value, o.Has = r.decode(val, d.Line), true
 					r.addOption(d, o, val, fail)
@@ -177,7 +195,7 @@ func (r *reader) readDirective(d *Directive) {
 				d.Options = append(d.Options, o)
 			}
 		default:
-			fail("", "%q is not an option", w)
+			fail("", textNotOption.With(w))
 		}
 	}
 }
@@ -196,12 +214,12 @@ func plugin(name string) bool {
 	})
 }
 
-func (r *reader) addOption(d *Directive, o Option, val string, fail func(string, string, ...any)) {
+func (r *reader) addOption(d *Directive, o Option, val string, fail func(string, lang.Text)) {
 	d.Options = append(d.Options, o)
 	// The form of a value with an unknown part cannot be checked.
 	if o.Has && !strings.Contains(val, "$") && !o.Value.Unknown() {
-		if bad := badValue(o.Name, val); bad != "" {
-			fail(o.Name, "%s", bad)
+		if bad := badValue(o.Name, val); bad.EN != "" {
+			fail(o.Name, bad)
 		}
 	}
 }
@@ -209,14 +227,14 @@ func (r *reader) addOption(d *Directive, o Option, val string, fail func(string,
 // directiveWords splits a directive into words as sbatch does. Quotes join words, a
 // backslash escapes the next character except in single quotes, and a # outside quotes
 // begins a comment.
-func directiveWords(s string) (words []string, fault string) {
+func directiveWords(s string) (words []string, fault lang.Text) {
 	for i := 0; i < len(s); {
 		switch s[i] {
 		case ' ', '\t':
 			i++
 			continue
 		case '#':
-			return words, ""
+			return words, lang.Text{}
 		}
 		var b strings.Builder
 		for i < len(s) && s[i] != ' ' && s[i] != '\t' {
@@ -230,7 +248,7 @@ func directiveWords(s string) (words []string, fault string) {
 					b.WriteByte(s[end])
 				}
 				if end >= len(s) {
-					return words, fmt.Sprintf("the quote %c is not closed", c)
+					return words, textOpenQuote.With(string(c))
 				}
 				i = end + 1
 				continue
@@ -243,12 +261,12 @@ func directiveWords(s string) (words []string, fault string) {
 				if b.Len() > 0 {
 					words = append(words, b.String())
 				}
-				return words, ""
+				return words, lang.Text{}
 			}
 			b.WriteByte(s[i])
 			i++
 		}
 		words = append(words, b.String())
 	}
-	return words, ""
+	return words, lang.Text{}
 }

@@ -60,7 +60,7 @@ var edgeReadings = map[string]func(in string) string{
 	"directive": func(in string) string {
 		j := Read("", []byte("#!/bin/bash\n#SBATCH "+in+"\n")).Jobs[0]
 		d := j.Directives[0]
-		return strings.TrimSpace(options(j.Options) + " " + strings.TrimSpace(d.FaultOption+" "+d.Fault))
+		return strings.TrimSpace(options(j.Options) + " " + strings.TrimSpace(d.FaultOption+" "+d.Fault.EN))
 	},
 	// The directives at the start of a script, and why sbatch ignores some.
 	"head": func(in string) string {

@@ -92,6 +92,14 @@ type Option struct {
 	Line int
 }
 
+// String returns the option and its argument as one writes them: -o LOG, --output=LOG.
+func (o Option) String() string {
+	if strings.HasPrefix(o.Given, "--") {
+		return o.Given + "=" + o.Text()
+	}
+	return o.Given + " " + o.Text()
+}
+
 // Text returns the option's argument, with unknown parts as written.
 func (o Option) Text() string { return o.Value.String() }
 

@@ -98,8 +98,8 @@ func dump(b *strings.Builder, s *Script) {
 		tasks, tasked := j.TasksPerNode(nil)
 		fmt.Fprintf(b, "job %q batch=%t nodes=%d,%t,%t gpus=%d,%t tasks=%d,%t several=%t%s\n", j.Shebang, j.Batch(), nodes, exact, known, gpus, counted, tasks, tasked, j.Several(), options(j.Options))
 		for _, d := range j.Directives {
-			if d.Ignored != "" || d.Fault != "" {
-				fmt.Fprintf(b, "directive %d %q %s %s %s\n", d.Line, d.Text, d.Ignored, d.Fault, d.FaultOption)
+			if d.Ignored != "" || d.Fault.EN != "" {
+				fmt.Fprintf(b, "directive %d %q %s %s %s\n", d.Line, d.Text, d.Ignored, d.Fault.EN, d.FaultOption)
 			}
 		}
 		for _, c := range j.Commands {

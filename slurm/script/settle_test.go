@@ -122,7 +122,7 @@ func TestDirectivesAreReadAsSbatchReadsThem(t *testing.T) {
 		require.Len(t, s.Jobs[0].Directives, 1, c.line)
 		d := s.Jobs[0].Directives[0]
 		require.Equal(t, c.ignored, d.Ignored, c.line)
-		require.Equal(t, c.fault, d.Fault != "", "%s: %s", c.line, d.Fault)
+		require.Equal(t, c.fault, d.Fault.EN != "", "%s: %s", c.line, d.Fault.EN)
 	}
 	for _, prose := range []string{"##SBATCH --nodes=2", "# SBATCH --nodes=2", "# the #SBATCH lines are above", "echo '#SBATCH --x'"} {
 		require.Empty(t, Read("", []byte("#!/bin/bash\n"+prose+"\n")).Jobs[0].Directives, prose)
