@@ -255,6 +255,7 @@ func parserProblem(e megatron.ParseError, c *cfg, l lang.Lang) Problem {
 	switch e.Fault {
 	case megatron.UnknownFlag:
 		message, fix = unknownFlag(e, c.Release)
+		p.Effect = "" // it depends on what the flag was meant to do
 	case megatron.StrayValue:
 		message = t(fmt.Sprintf("%q belongs to no flag", words), fmt.Sprintf("%q 不属于任何参数", words))
 		if e.Flag != "" {

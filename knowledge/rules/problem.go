@@ -41,7 +41,8 @@ type Problem struct {
 	Source string `json:"source,omitempty"`
 	// Follows is the rule whose consequence this problem is; empty for none.
 	Follows string `json:"follows,omitempty"`
-	// Effect is the fix's effect: "performance only" or "changes the experiment".
+	// Effect is the fix's effect: "performance only" or "changes the experiment"; empty where it
+	// depends on what was meant.
 	Effect string `json:"effect,omitempty"`
 }
 

@@ -81,6 +81,8 @@ func TestUnknownFlagNamesItsReleases(t *testing.T) {
 		{megatron.Main, "--moe-extended-tp", "Megatron has no flag --moe-extended-tp: 0.16.1 was the last release with it", "use --expert-tensor-parallel-size", "0.16.1 是最后一个支持它的版本", "改用 --expert-tensor-parallel-size"},
 		{megatron.V018, "--use-legacy-models", "Megatron 0.18.2 has no flag --use-legacy-models: 0.17.1 was the last release with it", "leave it out", "最后一个", "去掉该参数"},
 		{megatron.V018, "--num-layer", "Megatron 0.18.2 has no flag --num-layer", "use --num-layers", "没有参数", "改用 --num-layers"},
+		{megatron.Main, "--our-own", "Megatron has no flag --our-own", "remove it; if your copy of Megatron-LM adds it, name it in extra_flags", "没有参数", "写进 extra_flags"},
+		{megatron.Main, "--activations-checkpoint-method", "Megatron has no flag --activations-checkpoint-method", "use --recompute-method", "没有参数", "改用 --recompute-method"},
 	} {
 		run := megatron.Run{Argv: []string{c.flag, "1"}, WorldSize: 8, Arch: 9, Release: c.release}
 		p := Check(run).Problems[0]

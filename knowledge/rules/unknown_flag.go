@@ -15,12 +15,18 @@ func unknownFlag(e megatron.ParseError, release megatron.Release) (message, fix 
 		which = t("Megatron "+release.String(), "Megatron "+release.String())
 	}
 	message = lang.Text{EN: "%s has no flag %s", ZH: "%s 没有参数 %s"}.With(which, e.Flag)
-	fix = t("remove it: no flag of Megatron is like it", "去掉它：Megatron 没有相近的参数")
-	if len(e.Nearest) > 0 {
-		fix = t("use "+strings.Join(e.Nearest, " or "), "改用 "+strings.Join(e.Nearest, " 或 "))
-	}
 	spans := megatron.FlagHistory(e.Flag)
 	if len(spans) == 0 {
+		fix = t("remove it", "去掉它")
+		if len(e.Nearest) > 0 {
+			fix = t("use "+strings.Join(e.Nearest, " or "), "改用 "+strings.Join(e.Nearest, " 或 "))
+		}
+		if _, ok := megatron.Renamed(e.Flag); !ok {
+			fix = lang.Text{
+				EN: "%s; if your copy of Megatron-LM adds it, name it in extra_flags",
+				ZH: "%s；如果是您的 Megatron-LM 自行添加的参数，请写进 extra_flags",
+			}.With(fix)
+		}
 		return message, fix
 	}
 	first, last := spans[0].Since, spans[len(spans)-1].Until
