@@ -311,6 +311,9 @@ func exitCodeOf(out any) exitCode {
 	if w, ok := out.(jobcontrol.WaitOut); ok && w.TimedOut {
 		return outOfTime
 	}
+	if l, ok := out.(jobcontrol.ListOut); ok && len(l.Missing) > 0 {
+		return exitCode(ops.NotFound.ExitCode())
+	}
 	if f, ok := out.(ops.Finder); ok && f.Found() {
 		return found
 	}

@@ -109,6 +109,9 @@ func addEnded(found *jobcontrol.ListOut, shown map[slurm.JobID]slurm.Job, list f
 	if len(unknown) > 0 {
 		var asked jobcontrol.ListOut
 		asked, err = list(unknown)
+		if e := ops.AsError(err); e != nil && e.Code == ops.NotFound { // a Slurm without accounts forgets its jobs
+			err = nil
+		}
 		for _, j := range asked.Jobs {
 			shown[j.ID] = j
 		}

@@ -125,6 +125,10 @@ func TestALiveTableKeepsWhatEnded(t *testing.T) {
 		}
 		return states
 	}
+	forgotten := map[slurm.JobID]slurm.Job{"7": {ID: "7", State: slurm.Running}}
+	require.NoError(t, addEnded(&jobcontrol.ListOut{}, forgotten, func([]slurm.JobID) (jobcontrol.ListOut, error) {
+		return jobcontrol.ListOut{}, ops.NotFoundError("job", lang.Text{}, lang.Text{})
+	}), "a Slurm without accounts forgets its jobs")
 	require.Equal(t, []slurm.State{slurm.Running, slurm.Running}, look("1", "2"))
 	require.Nil(t, asked, "nothing has ended")
 	require.Equal(t, []slurm.State{slurm.Running, slurm.Failed}, look("2"))

@@ -126,11 +126,14 @@ func (c *Call) LookAll(ctx context.Context, cl Cluster, f slurm.Filter) ([]slurm
 	})
 }
 
+// UnknownJob says that Slurm does not know the job of an id.
+var UnknownJob = lang.Text{EN: "job %s: not known to Slurm", ZH: "Slurm 中没有作业 %s"}
+
 // SlurmError turns an error of a back end into an *Error with its code, and with the
 // fix that Slurm's own words ask for. id names the job that was asked about.
 func (c *Call) SlurmError(err error, id slurm.JobID) error {
 	if errors.Is(err, slurm.ErrNotFound) {
-		said := lang.Text{EN: "job %s: not known to Slurm", ZH: "Slurm 中没有作业 %s"}.With(id)
+		said := UnknownJob.With(id)
 		if s, ok := errors.AsType[*slurm.Error](err); ok && s.Msg != slurm.ErrNotFound.Msg { // the message of a cluster without Slurm
 			said = lang.Text{EN: "job %s: %s", ZH: "作业 %s：%s"}.With(id, s.Msg)
 		}

@@ -239,7 +239,7 @@ func TestWhichJobsAreListed(t *testing.T) {
 		"3":   {ID: "3", Name: "b", User: "alice", Account: "x", Partition: "dev", State: slurm.Running, NumNodes: 2, Nodes: []string{"gpu5", "gpu6"}, GPUs: 16, SubmittedAt: ago(3 * time.Hour), StartedAt: ago(time.Hour), ElapsedS: 3600},
 		"4":   {ID: "4", Name: "c", User: "ben", Partition: "dev", State: slurm.Pending, SubmittedAt: ago(2 * time.Hour)},
 		"5":   {ID: "5", Name: "c", User: "alice", Partition: "dev", State: slurm.Failed, SubmittedAt: ago(time.Hour), EndedAt: ago(time.Minute)},
-		"6_1": {ID: "6_1", Name: "d", User: "eve", Partition: "dev", State: slurm.Pending, SubmittedAt: ago(time.Minute)},
+		"6_1": {ID: "6_1", RawID: "61", Name: "d", User: "eve", Partition: "dev", State: slurm.Pending, SubmittedAt: ago(time.Minute)},
 	}
 	c := onSite(t, &site{Site: opstest.Site{KnownJobs: jobs}})
 	c.Now = func() time.Time { return now }
@@ -257,6 +257,9 @@ func TestWhichJobsAreListed(t *testing.T) {
 		"--name b":             "3 2",
 		"--nodes gpu[2-3]":     "2 1",
 		"4 6":                  "6_1 4",
+		"4 9999":               "4",
+		"61 4":                 "6_1 4",
+		"4 1 --user ben":       "4",
 		"--idle 30":            "3 2",
 		"--idle 90":            "2",
 		"--idle 30 --limit 1":  "3",
@@ -274,6 +277,11 @@ func TestWhichJobsAreListed(t *testing.T) {
 			idle = append(idle, string(i.Job.ID))
 		}
 		require.Equal(t, strings.Contains(words, "idle"), strings.Join(idle, " ") == want, words)
+		require.Equal(t, strings.Contains(words, "9999"), strings.Contains(opstest.Text(t, out, lang.EN), "job 9999: not known to Slurm"), words)
+	}
+	for _, words := range []string{"9999", "9999 9998", "--watch 9999", "6_9"} {
+		_, err := opstest.Do(t, c, List(), strings.Fields(words)...)
+		require.Equal(t, ops.NotFound, ops.AsError(err).Code, words)
 	}
 	for words, field := range map[string]string{"--state NONE": "state", "--limit=-1": "limit", "--nodes gpu[": "nodes", "--idle=-1": "idle", "my jobs": "job", "4 mine": "job"} {
 		_, err := opstest.Do(t, c, List(), strings.Fields(words)...)

@@ -311,7 +311,7 @@ func (in ListIn) filter(jobs []slurm.Job) ([]slurm.Job, error) {
 	}
 	accounts := strings.Split(in.Account, ",")
 	return slices.DeleteFunc(jobs, func(j slurm.Job) bool {
-		return len(in.Jobs) > 0 && !slices.Contains(in.Jobs, j.ID) && !slices.Contains(in.Jobs, j.ID.Array()) ||
+		return len(in.Jobs) > 0 && !slices.ContainsFunc(in.Jobs, func(id slurm.JobID) bool { return names(id, j) }) ||
 			in.Account != "" && !slices.Contains(accounts, j.Account) ||
 			in.Name != "" && j.Name != in.Name ||
 			in.Nodes != "" && !slices.ContainsFunc(j.Nodes, func(n string) bool { return slices.Contains(nodes, n) })
@@ -321,6 +321,9 @@ func (in ListIn) filter(jobs []slurm.Job) ([]slurm.Job, error) {
 // ListOut holds the jobs that were found, newest first.
 type ListOut struct {
 	Jobs []slurm.Job `json:"jobs"`
+	// Missing are the ids that the call names and Slurm does not know, where it knows
+	// others of them.
+	Missing []slurm.JobID `json:"missing,omitempty"`
 	// Idle says what each job without a running step has held, where the call asks for
 	// it.
 	Idle []slurm.IdleAllocation `json:"idle,omitempty"`
@@ -393,6 +396,10 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 	if err != nil {
 		return ListOut{}, c.SlurmError(err, "")
 	}
+	jobs, missing, err := withNamed(ctx, c, in, jobs, f.Matcher())
+	if err != nil {
+		return ListOut{}, err
+	}
 	if len(users) > 1 {
 		jobs = slices.DeleteFunc(jobs, func(j slurm.Job) bool { return !slices.Contains(users, j.User) })
 	}
@@ -405,7 +412,7 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 	slices.SortStableFunc(jobs, func(a, b slurm.Job) int { return submitted(b).Compare(submitted(a)) })
 	out := ListOut{
 		Jobs: append([]slurm.Job{}, jobs...), short: in.Short, columns: in.Columns, user: in.User,
-		all: !f.Since.IsZero(), unchosen: c.Unchosen && in.Cluster == "",
+		all: !f.Since.IsZero(), unchosen: c.Unchosen && in.Cluster == "", Missing: missing,
 	}
 	if in.Idle != 0 {
 		err = onlyIdle(ctx, c, cl, &out, in.Idle)
@@ -418,6 +425,39 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 		out.watched, out.Progress = true, progressOf(ctx, c, withPaths(ctx, cl, out.Jobs))
 	}
 	return out, err
+}
+
+// names reports whether id names a job: as squeue prints it, as the whole array, or as
+// the number that Slurm itself gave an array's task.
+func names(id slurm.JobID, j slurm.Job) bool {
+	return id == j.ID || id == j.ID.Array() || id == slurm.JobID(j.RawID)
+}
+
+// withNamed adds the jobs that the call names and a list lacks, such as those that ended
+// long ago, where they match. It returns the ids that Slurm does not know; if it knows
+// none, that is an error.
+func withNamed(ctx context.Context, c *ops.Call, in ListIn, jobs []slurm.Job, match func(slurm.Job) bool) (_ []slurm.Job, missing []slurm.JobID, _ error) {
+	var unknown []*ops.Error
+	for _, id := range in.Jobs {
+		if slices.ContainsFunc(jobs, func(j slurm.Job) bool { return names(id, j) }) {
+			continue
+		}
+		_, j, err := c.Job(ctx, in.Cluster, id)
+		switch e := ops.AsError(err); {
+		case e == nil && match(j):
+			jobs = append(jobs, j)
+		case e == nil: // another user's, or in another state
+		case e.Code == ops.NotFound:
+			missing, unknown = append(missing, id), append(unknown, e)
+		default:
+			return nil, nil, err
+		}
+	}
+	if len(missing) > 0 && len(missing) == len(in.Jobs) {
+		unknown[0].More = unknown[1:]
+		return nil, nil, unknown[0]
+	}
+	return jobs, missing, nil
 }
 
 // onlyIdle keeps the jobs that hold nodes and have run no step for so many minutes.
@@ -450,8 +490,16 @@ func submitted(j slurm.Job) time.Time {
 	return *j.SubmittedAt
 }
 
-// View shows one line for each job.
+// View shows one line for each job, above the ids that are none.
 func (o ListOut) View(l lang.Lang) view.Doc {
+	d := o.jobsView(l)
+	for _, id := range o.Missing {
+		d.Sections = append(d.Sections, view.Section{Text: ops.UnknownJob.With(id).In(l)})
+	}
+	return d
+}
+
+func (o ListOut) jobsView(l lang.Lang) view.Doc {
 	if len(o.Jobs) == 0 {
 		d := view.Doc{Title: lang.Text{EN: "no jobs", ZH: "没有作业"}.In(l)}
 		if !o.all {
