@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"time"
 
@@ -283,16 +284,12 @@ func Load(dir string, getenv func(string) string) (Config, error) {
 		c.clusterSource = job.FieldError{Field: "cluster", File: f, Line: read.lineOf("cluster")}
 		break
 	}
-	for name, cl := range c.Clusters {
-		if cl.Kind == "" {
-			read.addFault("clusters."+name+".kind", "", lang.Text{EN: "must be given", ZH: "必须给出"}, lang.Text{EN: "one of local, cli, ssh, rest", ZH: "可用值：local、cli、ssh、rest"})
+	if v := getenv("MEGATRON_OPS_LANG"); v != "" {
+		if _, ok := lang.Parse(v); !ok {
+			return c, ops.FieldErrors(&job.FieldError{
+				Field: "MEGATRON_OPS_LANG", Value: v, Msg: lang.Text{EN: "is not a supported language", ZH: "不是支持的语言"}, Fix: lang.Text{EN: "en or zh", ZH: "en 或 zh"},
+			})
 		}
-	}
-	if _, err := c.Slack.Approval.Life(); err != nil {
-		read.addFault("slack.approval.expires", c.Slack.Approval.Expires, lang.Text{EN: "is not a duration of a minute or more", ZH: "不是一分钟以上的时长"}, lang.Text{EN: "a duration such as 24h", ZH: "时长，例如 24h"})
-	}
-	if len(read.errs) > 0 {
-		return c, ops.FieldErrors(read.errs)
 	}
 	if getenv("MEGATRON_OPS_CLUSTER") != "" {
 		c.clusterSource = job.FieldError{Field: "MEGATRON_OPS_CLUSTER"}
@@ -343,15 +340,16 @@ func decode(b []byte, file string, c *Config) (*document, error) {
 	if err != nil {
 		return t, err
 	}
-	if err := t.check(*c); err != nil {
-		return t, err
-	}
+	t.compare(t.body, reflect.TypeFor[Config](), "", "")
 	asJSON, err := yaml.YAMLToJSON(b)
-	if err != nil {
+	if err == nil {
+		err = json.Unmarshal(asJSON, c) // what does not fit is left out
+	}
+	if err != nil && len(t.errs) == 0 {
 		return t, &job.FieldError{Field: "configuration", File: file, Msg: lang.Same(firstLine(err))}
 	}
-	if err := json.Unmarshal(asJSON, c); err != nil {
-		return t, &job.FieldError{Field: "configuration", File: file, Msg: lang.Same(err.Error())}
+	if t.checkMeaning(*c); len(t.errs) > 0 {
+		return t, t.errs
 	}
 	return t, nil
 }

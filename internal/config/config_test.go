@@ -29,27 +29,36 @@ func load(t *testing.T, text string, env ...string) (Config, error) {
 
 func TestAFaultNamesItsKeyFileAndLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"lang: en\nqqqqqq: x\n":                                         "qqqqqq: is not a configuration key (FILE, line 2) | its keys are cluster, clusters, knowledge, lang, mcp, notify, site, slack, store, web",
-		"lang: en\nclustr: x\n":                                         "clustr: is not a configuration key (FILE, line 2) | did you mean cluster?",
-		"clusters:\n  big:\n    kind: sssh\n":                           `clusters.big.kind: "sssh" is not a valid value for this key (FILE, line 3) | did you mean ssh? one of local, cli, ssh, rest`,
-		"clusters:\n  big:\n    host: login\n":                          "clusters.big.kind: must be given (FILE, line 2) | one of local, cli, ssh, rest",
-		"clusters:\n  big:\n    kind: cli\n    site:\n      gpuu: h100": "clusters.big.site.gpuu: is not a configuration key (FILE, line 5) | did you mean gpu?",
-		"site: {gpus_per_node: many}\n":                                 `site.gpus_per_node: "many" is not a valid value for this key (FILE, line 1) | a whole number, such as 8`,
-		"site:\n  shared: /lustre\n":                                    `site.shared: "/lustre" is not a list (FILE, line 2) | write it as [one, two]`,
-		"slack: on\n":                                                   `slack: "on" is not a map (FILE, line 1) | write name: value below it, indented`,
-		"slack:\n  approval:\n    gpu_hours: few\n":                     `slack.approval.gpu_hours: "few" is not a valid value for this key (FILE, line 3) | a number, such as 0.5`,
-		"slack:\n  approval:\n    expires: 3s\n":                        `slack.approval.expires: "3s" is not a duration of a minute or more (FILE, line 3) | a duration such as 24h`,
-		"mcp:\n  tokens:\n    - file: /t\n      operater: true\n":       "mcp.tokens.operater: is not a configuration key (FILE, line 4) | did you mean operator?",
-		"mcp: {read_only: perhaps}\n":                                   `mcp.read_only: "perhaps" is not a valid value for this key (FILE, line 1) | true or false`,
-		"site: {driver: 580}\n":                                         `site.driver: "580" is not a valid value for this key (FILE, line 1) | text, in quotes: "580"`,
-		"site: {presets: {ib: {NCCL_IB_TIMEOUT: 22}}}\n":                `site.presets.ib.NCCL_IB_TIMEOUT: "22" is not a valid value for this key (FILE, line 1) | text, in quotes: "22"`,
-		"site: {account: yes, partition: true}\n":                       `site.partition: "true" is not a valid value for this key (FILE, line 1) | text, in quotes: "true"`,
-		"cluster: [a, b]\n":                                             `cluster: "[" is not a valid value for this key (FILE, line 1) | one value, without brackets`,
-		"web:\n  url: ops.example.org\n":                                `web.url: "ops.example.org" is not a valid value for this key (FILE, line 2) | an address such as https://ops.example.org`,
-		"clusters:\n  api: {kind: rest, url: \"login1:6820\"}\n":        `clusters.api.url: "login1:6820" is not a valid value for this key (FILE, line 2) | an address such as https://ops.example.org`,
-		"lang: en\n---\ncluster: slurm\n":                               "configuration: is more than one document (FILE, line 2) | take --- out",
-		"site:\n\taccount: a\n":                                         "configuration: is not YAML: found character '\t' that cannot start any token (FILE, line 2) | mend it there; lines are name: value, indented with spaces, not with tabs",
-		"cluster: slurm\nlang: [\n":                                     "configuration: is not YAML: sequence end token ']' not found (FILE, line 2) | mend it there; lines are name: value, indented with spaces, not with tabs",
+		"lang: en\nqqqqqq: x\n":                                                 "qqqqqq: is not a configuration key (FILE, line 2) | its keys are cluster, clusters, knowledge, lang, mcp, notify, site, slack, store, web",
+		"lang: en\nclustr: x\n":                                                 "clustr: is not a configuration key (FILE, line 2) | did you mean cluster?",
+		"clusters:\n  big:\n    kind: sssh\n":                                   `clusters.big.kind: "sssh" is not a valid value for this key (FILE, line 3) | did you mean ssh? one of local, cli, ssh, rest`,
+		"clusters:\n  big:\n    host: login\n":                                  "clusters.big.kind: must be given (FILE, line 2) | one of local, cli, ssh, rest",
+		"clusters:\n  big:\n    kind: cli\n    site:\n      gpuu: h100":         "clusters.big.site.gpuu: is not a configuration key (FILE, line 5) | did you mean gpu?",
+		"site: {gpus_per_node: many}\n":                                         `site.gpus_per_node: "many" is not a valid value for this key (FILE, line 1) | a whole number, such as 8`,
+		"site:\n  shared: /lustre\n":                                            `site.shared: "/lustre" is not a list (FILE, line 2) | write it as [one, two]`,
+		"slack: on\n":                                                           `slack: "on" is not a map (FILE, line 1) | write name: value below it, indented`,
+		"slack:\n  approval:\n    gpu_hours: few\n":                             `slack.approval.gpu_hours: "few" is not a valid value for this key (FILE, line 3) | a number, such as 0.5; at least 0`,
+		"slack:\n  approval:\n    expires: 3s\n":                                `slack.approval.expires: "3s" is not a duration of a minute or more (FILE, line 3) | a duration such as 24h`,
+		"mcp:\n  tokens:\n    - id: t\n      file: /t\n      operater: true\n":  "mcp.tokens.operater: is not a configuration key (FILE, line 5) | did you mean operator?",
+		"slack:\n  approval:\n    gpus: -5\n":                                   `slack.approval.gpus: "-5" is not a valid value for this key (FILE, line 3) | a whole number, such as 8; at least 0`,
+		"slack:\n  approval: {hours: '5'}\n":                                    `slack.approval.hours: "5" is not a valid value for this key (FILE, line 2) | a number, such as 0.5; at least 0`,
+		"lang: en\nsite:\n  time: 4h\n":                                         `site.time: "4h" does not have the expected form (FILE, line 3) | give minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS, such as 04:00:00`,
+		"site: {gpu_request: gpu}\n":                                            `site.gpu_request: "gpu" is not one of the allowed words; did you mean gpus? (FILE, line 1) | give one of gpus-per-node, gres, gpus`,
+		"site: &s\n  container:\n    runtime: pyxi\n":                           `site.container.runtime: "pyxi" is not one of the allowed words; did you mean pyxis? (FILE, line 3) | give one of none, pyxis, enroot, singularity, apptainer, docker`,
+		"clusters:\n  big:\n    kind: cli\n    site: {time: soon}\n":            `clusters.big.site.time: "soon" does not have the expected form (FILE, line 4) | give minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS, such as 04:00:00`,
+		"site: {gpus_per_node: -1}\n":                                           `site.gpus_per_node: "-1" is out of range (FILE, line 1) | give a number from 0 to 65536`,
+		"mcp:\n  tokens:\n    - {file: /a, id: ci}\n    - {file: /b, id: ci}\n": `mcp.tokens[1].id: "ci" is another token's id too (FILE, line 4) | give each token an id of its own`,
+		"mcp:\n  tokens:\n    - file: /a\n      user: ci\n":                     "mcp.tokens[0].id: must be given (FILE, line 3) | a name of its own, which the audit log shows",
+		"mcp: {read_only: perhaps}\n":                                           `mcp.read_only: "perhaps" is not a valid value for this key (FILE, line 1) | true or false`,
+		"site: {driver: 580}\n":                                                 `site.driver: "580" is not a valid value for this key (FILE, line 1) | text, in quotes: "580"`,
+		"site: {presets: {ib: {NCCL_IB_TIMEOUT: 22}}}\n":                        `site.presets.ib.NCCL_IB_TIMEOUT: "22" is not a valid value for this key (FILE, line 1) | text, in quotes: "22"`,
+		"site: {account: yes, partition: true}\n":                               `site.partition: "true" is not a valid value for this key (FILE, line 1) | text, in quotes: "true"`,
+		"cluster: [a, b]\n":                                                     `cluster: "[" is not a valid value for this key (FILE, line 1) | one value, without brackets`,
+		"web:\n  url: ops.example.org\n":                                        `web.url: "ops.example.org" is not a valid value for this key (FILE, line 2) | an address such as https://ops.example.org`,
+		"clusters:\n  api: {kind: rest, url: \"login1:6820\"}\n":                `clusters.api.url: "login1:6820" is not a valid value for this key (FILE, line 2) | an address such as https://ops.example.org`,
+		"lang: en\n---\ncluster: slurm\n":                                       "configuration: is more than one document (FILE, line 2) | take --- out",
+		"site:\n\taccount: a\n":                                                 "configuration: is not YAML: found character '\t' that cannot start any token (FILE, line 2) | mend it there; lines are name: value, indented with spaces, not with tabs",
+		"cluster: slurm\nlang: [\n":                                             "configuration: is not YAML: sequence end token ']' not found (FILE, line 2) | mend it there; lines are name: value, indented with spaces, not with tabs",
 	} {
 		_, err := load(t, text)
 		require.Error(t, err, text)
@@ -66,6 +75,16 @@ func TestAFaultNamesItsKeyFileAndLine(t *testing.T) {
 func TestEveryFaultIsToldAtOnce(t *testing.T) {
 	_, err := load(t, "clustr: x\nsite: {gpuu: h100}\n")
 	require.Len(t, ops.AsError(err).More, 1)
+	_, err = load(t, "clustr: x\nsite: {time: 4h}\nclusters: {a: {kind: 5}}\nmcp: {tokens: [{file: /a}]}\n")
+	require.Len(t, ops.AsError(err).More, 3, "what has the wrong form does not hide what cannot be meant, and is told once: %v", err)
+}
+
+func TestALanguageThatIsNoneIsRefused(t *testing.T) {
+	_, err := load(t, "lang: en\n", "MEGATRON_OPS_LANG=de")
+	require.Equal(t, `MEGATRON_OPS_LANG: "de" is not a supported language | en or zh`, err.Error()+" | "+fix(ops.AsError(err)))
+	require.Equal(t, ops.BadInput, ops.AsError(err).Code)
+	_, err = load(t, "", "MEGATRON_OPS_LANG=zh_CN.UTF-8")
+	require.NoError(t, err)
 }
 
 // Some editors begin a file with a byte order mark.

@@ -58,22 +58,16 @@ func firstLine(err error) string {
 	return line
 }
 
-// check returns the keys and values of the document that do not fit v, each with its
-// line.
-func (t *document) check(v any) error {
-	t.compare(t.body, reflect.TypeOf(v), "", "")
-	if len(t.errs) == 0 {
-		return nil
-	}
-	return t.errs
-}
-
 func (t *document) add(n ast.Node, path, value string, msg, fix lang.Text) {
 	t.errs = append(t.errs, &job.FieldError{Field: path, Value: value, File: t.file, Line: n.GetToken().Position.Line, Msg: msg, Fix: fix})
 }
 
-// addFault adds an error that only several values together show.
+// addFault adds an error about a value that is well formed. If its key has an error
+// already, the value was left out, and there is nothing to say about it.
 func (t *document) addFault(path, value string, msg, fix lang.Text) {
+	if slices.ContainsFunc(t.errs, func(e *job.FieldError) bool { return e.Field == path }) {
+		return
+	}
 	t.errs = append(t.errs, &job.FieldError{Field: path, Value: value, File: t.file, Line: t.lineOf(path), Msg: msg, Fix: fix})
 }
 
@@ -175,13 +169,15 @@ func (t *document) checkScalar(n ast.Node, want reflect.Type, path string, tag r
 	example := lang.Text{}
 	switch want.Kind() {
 	case reflect.Bool:
-		_, err = strconv.ParseBool(value)
+		if n.Type() != ast.BoolType {
+			err = strconv.ErrSyntax
+		}
 		example = lang.Text{EN: "true or false", ZH: "true 或 false"}
 	case reflect.Int, reflect.Int64:
-		_, err = strconv.ParseInt(value, 10, 64)
+		err = checkNumber(n, tag, ast.IntegerType)
 		example = lang.Text{EN: "a whole number, such as 8", ZH: "整数，例如 8"}
 	case reflect.Float64:
-		_, err = strconv.ParseFloat(value, 64)
+		err = checkNumber(n, tag, ast.IntegerType, ast.FloatType)
 		example = lang.Text{EN: "a number, such as 0.5", ZH: "数字，例如 0.5"}
 	default:
 		if _, list := n.(*ast.SequenceNode); list {
@@ -195,6 +191,9 @@ func (t *document) checkScalar(n ast.Node, want reflect.Type, path string, tag r
 	if at, wrong := url.Parse(value); tag.Get("form") == "url" && value != "" && err == nil && (wrong != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https") {
 		err, example = strconv.ErrSyntax, lang.Text{EN: "an address such as https://ops.example.org", ZH: "地址，例如 https://ops.example.org"}
 	}
+	if least := tag.Get("min"); err != nil && least != "" {
+		example = lang.Text{EN: "%s; at least %s", ZH: "%s；不小于 %s"}.With(example, least)
+	}
 	if words := strings.Split(enum, ","); enum != "" && !slices.Contains(words, value) {
 		err, example = strconv.ErrSyntax, lang.Text{EN: "one of %s", ZH: "可用值：%s"}.With(strings.Join(words, ", "))
 		if meant := near.Word(value, words, 3); meant != "" {
@@ -206,17 +205,37 @@ func (t *document) checkScalar(n ast.Node, want reflect.Type, path string, tag r
 	}
 }
 
+// checkNumber checks a number against the field's least value, where its tag has one.
+func checkNumber(n ast.Node, tag reflect.StructTag, kinds ...ast.NodeType) error {
+	value, err := strconv.ParseFloat(n.GetToken().Value, 64)
+	least, bounded := strconv.ParseFloat(tag.Get("min"), 64)
+	if err != nil || !slices.Contains(kinds, n.Type()) || bounded == nil && value < least {
+		return strconv.ErrSyntax
+	}
+	return nil
+}
+
 // lineOf returns the line of a key by its path. If the document lacks the key, it
 // returns the line of its nearest parent, or 0.
 func (t *document) lineOf(path string) int {
 	n, line := t.body, 0
 	for key := range strings.SplitSeq(path, ".") {
+		key, index, inList := strings.Cut(strings.TrimSuffix(key, "]"), "[")
+		if anchor, ok := n.(*ast.AnchorNode); ok {
+			n = anchor.Value
+		}
 		pairs, _ := pairsOf(n)
 		i := slices.IndexFunc(pairs, func(p *ast.MappingValueNode) bool { return p.Key.GetToken().Value == key })
 		if i < 0 {
 			return line
 		}
 		n, line = pairs[i].Value, pairs[i].Key.GetToken().Position.Line
+		if list, ok := n.(*ast.SequenceNode); ok && inList {
+			if i, err := strconv.Atoi(index); err == nil && i < len(list.Values) {
+				n = list.Values[i]
+				line = n.GetToken().Position.Line
+			}
+		}
 	}
 	return line
 }

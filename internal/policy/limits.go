@@ -12,9 +12,9 @@ import (
 
 // Limits are what a site lets people use without approval. A zero limit is no limit.
 type Limits struct {
-	GPUHours   float64  `json:"gpu_hours,omitempty"` // of one request
-	GPUs       int      `json:"gpus,omitempty"`      // at one time
-	Hours      float64  `json:"hours,omitempty"`     // of one job
+	GPUHours   float64  `json:"gpu_hours,omitempty" min:"0"` // of one request
+	GPUs       int      `json:"gpus,omitempty" min:"0"`      // at one time
+	Hours      float64  `json:"hours,omitempty" min:"0"`     // of one job
 	Partitions []string `json:"partitions,omitempty"`
 	QOS        []string `json:"qos,omitempty"`
 	Accounts   []string `json:"accounts,omitempty"`

@@ -41,6 +41,27 @@ type Site struct {
 	Driver string `json:"driver,omitempty"`
 }
 
+// Validate checks the site's values by the grammars of the fields that they fill, and
+// returns all faults.
+func (site Site) Validate() []*FieldError {
+	v := validator{}
+	for _, r := range fieldChecks(Spec{
+		Account: site.Account, Partition: site.Partition, GPU: site.GPU, GPURequest: site.GPURequest, Time: site.Time,
+		Container: site.Container, Megatron: site.Megatron, ExtraFlags: site.ExtraFlags,
+	}) {
+		v.field(r)
+	}
+	v.field(fieldCheck{"cpu_partition", site.CPUPartition, wordsGrammar})
+	for field, n := range map[string]int{
+		"gpus_per_node": site.GPUsPerNode, "cpus_per_task": site.CPUsPerTask, "cpus_per_node": site.CPUsPerNode,
+		"threads_per_core": site.ThreadsPerCore, "nvlink_domain": site.NVLinkDomain,
+	} {
+		v.number(field, &n, 0, 65_536)
+	}
+	slices.SortStableFunc(v.errs, func(a, b *FieldError) int { return cmp.Compare(a.Field, b.Field) })
+	return v.errs
+}
+
 // Fill returns s with the site's values in the fields that s leaves out. It also sets
 // the array of a sweep.
 func (site Site) Fill(s Spec) Spec {
