@@ -56,10 +56,18 @@ func Check(name string, src []byte) []Finding { return CheckIn(name, src, lang.E
 
 // CheckIn finds the faults in a script, sorted by line, with messages in l.
 func CheckIn(name string, src []byte, l lang.Lang) []Finding {
+	found, _ := Examine(name, src, l)
+	return found
+}
+
+// Examine is CheckIn that also reports whether the script launches anything that the
+// rules on launches judge: a step, a training, a container, or another job.
+func Examine(name string, src []byte, l lang.Lang) (_ []Finding, launches bool) {
 	s := script.Read(name, src)
 	table := Rules()
 	var out []Finding
 	for _, j := range s.Jobs {
+		launches = launches || len(j.Starts)+len(j.Steps)+len(j.Allocations)+len(j.Containers)+len(j.Submissions) > 0
 		c := &checker{job: j, lang: l, starts: trainings(j)}
 		for i := range table {
 			c.rule = &table[i]
@@ -70,15 +78,7 @@ func CheckIn(name string, src []byte, l lang.Lang) []Finding {
 	slices.SortStableFunc(out, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Rule, b.Rule))
 	})
-	return slices.CompactFunc(out, func(a, b Finding) bool { return a.Line == b.Line && a.Rule == b.Rule })
-}
-
-// Launches reports whether a script starts anything that the rules on launches judge: a
-// step, a training, a container, or another job.
-func Launches(name string, src []byte) bool {
-	return slices.ContainsFunc(script.Read(name, src).Jobs, func(j *script.Job) bool {
-		return len(j.Starts)+len(j.Steps)+len(j.Allocations)+len(j.Containers)+len(j.Submissions) > 0
-	})
+	return slices.CompactFunc(out, func(a, b Finding) bool { return a.Line == b.Line && a.Rule == b.Rule }), launches
 }
 
 // A checker applies the rules to one job.

@@ -240,7 +240,8 @@ func TestWhatAScriptLaunches(t *testing.T) {
 	for script, want := range map[string]bool{
 		"echo hi": false, "srun hostname": true, "torchrun a.py": true, "salloc -N 1": true, "docker run img:1 true": true, "sbatch a.sh": true,
 	} {
-		require.Equal(t, want, Launches("", []byte(script+"\n")), script)
+		_, launches := Examine("", []byte(script+"\n"), lang.EN)
+		require.Equal(t, want, launches, script)
 	}
 }
 

@@ -53,7 +53,8 @@ type Job struct {
 	Refusals    []SyntaxError
 	Breaks      []Break
 	Sources     []Source
-	// Comments are the texts of all comments, without the #.
+	// Comments are the texts of all comments, without the #. A directive is none; what
+	// follows its options is.
 	Comments []string
 	// Choices are the values that Settle chose.
 	Choices []Choice
@@ -210,7 +211,11 @@ func (r *reader) subjob(t text, cli Options, f frame) *Job {
 func (j *Job) comments(file *syntax.File) {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if c, ok := n.(*syntax.Comment); ok {
-			j.Comments = append(j.Comments, c.Text)
+			text := c.Text
+			if options, is := strings.CutPrefix(text, "SBATCH"); is {
+				_, text, _ = strings.Cut(options, " #")
+			}
+			j.Comments = append(j.Comments, text)
 		}
 		return true
 	})

@@ -70,7 +70,8 @@ func lintOp(_ context.Context, c *ops.Call, in LintIn) (LintOut, error) {
 	if in.Fix {
 		return applyFixes(c, in, name, text)
 	}
-	return LintOut{Name: name, Findings: append([]lint.Finding{}, lint.CheckIn(name, text, c.Lang)...), NoLaunch: !lint.Launches(name, text)}, nil
+	found, launches := lint.Examine(name, text, c.Lang)
+	return LintOut{Name: name, Findings: append([]lint.Finding{}, found...), NoLaunch: !launches}, nil
 }
 
 // readScript returns the script that command was given, as a file or as text, and its name.
@@ -98,7 +99,8 @@ func readScript(c *ops.Call, command, file, given string) (name string, text []b
 // applyFixes applies the fixes that need no decision.
 func applyFixes(c *ops.Call, in LintIn, name string, text []byte) (LintOut, error) {
 	mended, applied, left := lint.Fix(text, c.Lang)
-	out := LintOut{Name: name, Findings: append([]lint.Finding{}, left...), Applied: applied, Mended: string(mended), NoLaunch: !lint.Launches(name, mended)}
+	_, launches := lint.Examine(name, mended, c.Lang)
+	out := LintOut{Name: name, Findings: append([]lint.Finding{}, left...), Applied: applied, Mended: string(mended), NoLaunch: !launches}
 	if in.File == "" || len(applied) == 0 {
 		return out, nil
 	}
