@@ -68,7 +68,7 @@ func TestAWaitTellsItsProgress(t *testing.T) {
 }
 
 func TestAWaitCanBeCancelled(t *testing.T) {
-	_, conv, _ := converseLocally(t)
+	_, conv, calls := converseLocally(t)
 	conv.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait","arguments":{"job":"4711"},"_meta":{"progressToken":"p"}}}`)
 	conv.read() // it waits
 	conv.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"test"}}`)
@@ -79,6 +79,7 @@ func TestAWaitCanBeCancelled(t *testing.T) {
 	start := time.Now()
 	conv.close()
 	require.Less(t, time.Since(start), 2*time.Second, "and nothing is left running")
+	calls.awaitEnd(t, "wait") // which is no error of the server
 }
 
 func TestAWaitCanBeATask(t *testing.T) {

@@ -46,7 +46,8 @@ func (s *site) awaitPolls(t *testing.T, n int) {
 	require.Eventually(t, func() bool { return s.listed() >= before+n }, 10*time.Second, time.Millisecond)
 }
 
-// A callLog receives the name of each tool whose call has ended.
+// A callLog receives the name of each tool whose call has ended, after "ERROR " where the
+// log calls that an error.
 type callLog chan string
 
 // logCalls makes a server of cfg report the ends of its calls.
@@ -76,7 +77,11 @@ func (l callLog) WithGroup(string) slog.Handler            { return l }
 func (l callLog) Handle(_ context.Context, r slog.Record) error {
 	r.Attrs(func(a slog.Attr) bool {
 		if r.Message == "call" && a.Key == "tool" {
-			l <- a.Value.String()
+			name := a.Value.String()
+			if r.Level >= slog.LevelError {
+				name = "ERROR " + name
+			}
+			l <- name
 		}
 		return true
 	})

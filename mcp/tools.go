@@ -300,7 +300,11 @@ func (s *Server) handler(o ops.Op) sdkserver.ToolHandlerFunc {
 		start := time.Now()
 		res, err := s.call(ctx, o, req)
 		if err != nil {
-			s.cfg.Log.Error("call", "tool", o.Name, "err", err, "took", time.Since(start))
+			level := slog.LevelError
+			if errors.Is(err, context.Canceled) { // the client no longer wants the answer
+				level = slog.LevelInfo
+			}
+			s.cfg.Log.Log(ctx, level, "call", "tool", o.Name, "err", err, "took", time.Since(start))
 			if isProtocolError(err) {
 				return nil, err
 			}
