@@ -106,8 +106,8 @@ var rejections = []Rejection{
 		ZH: "令牌缺失、错误或已过期；请用 `scontrol token` 重新获取",
 	}},
 	{"Protocol authentication error", Denied, lang.Text{
-		EN: "munge refuses the credential: the key or the clock of this machine differs from the cluster's",
-		ZH: "munge 拒绝凭据：本机密钥或时钟与集群不一致",
+		EN: "munge refuses the credential: its key or clock differs from the cluster's",
+		ZH: "munge 拒绝凭据：密钥或时钟与集群不一致",
 	}},
 
 	// There is no such job.

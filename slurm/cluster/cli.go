@@ -79,6 +79,12 @@ func refusal(op string, r result) *slurm.Error {
 		e.Msg = lang.Text{EN: "exit status %d without any output", ZH: "以状态 %d 退出，没有任何输出"}.With(r.code)
 		e.Kind = slurm.Broken
 	}
+	if e.Kind == slurm.Missing && r.host != "" {
+		e.Fix = lang.Text{
+			EN: "Slurm's commands on %s have no slurm.conf that they can use: name the cluster's file there as slurm_conf of this cluster, or a login node as its host",
+			ZH: "%s 上的 Slurm 命令没有可用的 slurm.conf：请在该集群的 slurm_conf 中给出那里的文件，或把 host 设为登录节点",
+		}.With(r.host)
+	}
 	return e
 }
 

@@ -34,7 +34,7 @@ func (p *fakeRunner) run(_ context.Context, c command) (result, error) {
 	p.asked = append(p.asked, separatorForm.ReplaceAllString(line, "@@"))
 	for _, r := range p.rows {
 		if strings.Contains(p.asked[len(p.asked)-1], r.asked) {
-			return result{strings.ReplaceAll(r.out, "@@", separatorForm.FindString(line)), r.err, r.code}, nil
+			return result{stdout: strings.ReplaceAll(r.out, "@@", separatorForm.FindString(line)), stderr: r.err, code: r.code}, nil
 		}
 	}
 	return result{}, nil

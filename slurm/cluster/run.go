@@ -37,6 +37,7 @@ type command struct {
 type result struct {
 	stdout, stderr string
 	code           int
+	host           string // where the command ran, if not on this machine
 }
 
 // A runner runs commands on this machine or over ssh. Its error is an *slurm.Error and
@@ -99,7 +100,7 @@ func (localRunner) run(ctx context.Context, c command) (result, error) {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
-	r := result{stdout.String(), stderr.String(), 0}
+	r := result{stdout: stdout.String(), stderr: stderr.String()}
 	if cmd.ProcessState != nil {
 		r.code = cmd.ProcessState.ExitCode()
 	}

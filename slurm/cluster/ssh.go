@@ -155,7 +155,7 @@ func (s *sshRunner) run(ctx context.Context, c command) (result, error) {
 		fix := lang.Text{EN: "try `%s` by hand: it must work without a question", ZH: "请手动执行 `%s`：应能无交互成功"}
 		return r, &slurm.Error{Op: "ssh " + s.Host, Kind: sshKind(said), Msg: words, Fix: fix.With(s.byHand())}
 	}
-	r.stderr = after
+	r.stderr, r.host = after, s.Host
 	if err == nil && r.code == 72 && after != "" && strings.Contains(after, "cd:") {
 		return r, &slurm.Error{Op: c.argv[0], Kind: slurm.Rejected, Msg: lang.Text{EN: "working directory: %s", ZH: "工作目录：%s"}.With(strings.TrimSpace(after))}
 	}

@@ -52,6 +52,10 @@ func TestWhatGoesWrongOverSSH(t *testing.T) {
 	}
 	_, err := clusterBehind(t, SSHOptions{Config: "/etc/far"}, "exit 255").run(t.Context(), command{argv: []string{"squeue"}})
 	require.Equal(t, "try `ssh -F /etc/far login true` by hand: it must work without a question", slurm.FixOf(err).EN)
+	// Advice about a missing slurm.conf is about the host.
+	_, err = clusterBehind(t, SSHOptions{}, "").ask(t.Context(), "list", "sh", "-c", "echo 'squeue: error: fetch_config: DNS SRV lookup failed' >&2; exit 1")
+	require.Contains(t, slurm.FixOf(err).EN, "Slurm's commands on login have no slurm.conf")
+	require.NotContains(t, slurm.FixOf(err).EN, "this machine")
 	// A command's own exit status is a result, whatever it is.
 	for _, code := range []string{"1", "72", "255"} {
 		r, err := clusterBehind(t, SSHOptions{}, "echo a banner >&2").run(t.Context(), command{argv: []string{"sh", "-c", "echo sbatch: error: Connection refused >&2; exit " + code}})
