@@ -112,7 +112,10 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 type site struct {
 	opstest.Site
 	shares []slurm.Share
+	past   []slurm.Job
 }
+
+func (s *site) Past(context.Context, slurm.Filter) ([]slurm.Job, error) { return s.past, nil }
 
 func (*site) Associations(_ context.Context, user string) ([]slurm.Association, error) {
 	if user != "alice" {
@@ -227,6 +230,19 @@ func TestAPriorityIsTakenApart(t *testing.T) {
 	require.Empty(t, out.(PriorityOut).Line, "a held job is not in line")
 	_, err = opstest.Do(t, c, Priority(), "5")
 	require.Equal(t, ops.Failed, ops.AsError(err).Code)
+}
+
+// A job that was preempted waits as any other; only the accounts know why.
+func TestAJobThatWaitsAgainSaysHowItsLastRunEnded(t *testing.T) {
+	t.Parallel()
+	again := slurm.Job{ID: "7", User: "alice", State: slurm.Pending, Reason: "BeginTime", Restarts: 1}
+	known := again
+	known.Requeues = []slurm.State{slurm.Preempted}
+	c := onSite(t, &site{Site: opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"7": again}}, past: []slurm.Job{known}})
+	out, err := opstest.Do(t, c, Status(), "7")
+	require.NoError(t, err)
+	require.Contains(t, opstest.Text(t, out, lang.EN), "the run before is PREEMPTED: it was ended to make room for a job of higher priority\nwaits for its begin time")
+	require.Contains(t, opstest.Text(t, out, lang.ZH), "上一次运行为 PREEMPTED：为更高优先级的作业让位而被终止")
 }
 
 func TestWhichJobsAreListed(t *testing.T) {
