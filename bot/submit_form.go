@@ -113,9 +113,6 @@ func (b *Bot) readMeta(ctx context.Context, a *incoming.Ask) (meta formMeta, c *
 // formCall returns the submission that a form's values describe.
 func (b *Bot) formCall(ctx context.Context, a incoming.Ask, c *ops.Call, meta formMeta) (op ops.Op, t typed.Call, in *launch.SubmitIn, errs map[string]string) {
 	filled, errs := form.SpecOf(a.Fields, c.Lang)
-	if len(errs) > 0 {
-		return op, t, nil, errs
-	}
 	// JSON is YAML on one line: an error names no line, since the form has none.
 	spec, err := json.Marshal(b.overBase(ctx, a, meta.Base, filled))
 	if err == nil {
@@ -128,6 +125,12 @@ func (b *Bot) formCall(ctx context.Context, a incoming.Ask, c *ops.Call, meta fo
 	}
 	if err != nil || in == nil {
 		return op, t, nil, form.AtFields(c.Lang, err, nil)
+	}
+	if len(errs) > 0 { // the other fields may be wrong too
+		if _, err := launch.Resolve(c, in.SpecIn); err != nil {
+			maps.Insert(errs, maps.All(form.AtFields(c.Lang, err, nil)))
+		}
+		return op, t, nil, errs
 	}
 	return op, t, in, nil
 }

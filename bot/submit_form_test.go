@@ -66,10 +66,14 @@ func TestTheFormCheckFieldsAndSubmitsOnce(t *testing.T) {
 		}
 		good := maps.Clone(goodForm)
 		good["env"] = "NCCL_DEBUG=INFO"
-		bad := map[string]string{"name": "gpt", "worktree": "relative/path", "nodes": "two", "args": good["args"]}
+		bad := map[string]string{"name": "gpt", "worktree": "relative/path", "nodes": "two", "env": "A=b\nexport", "args": good["args"]}
 		a := send(bad)
 		require.Equal(t, "errors", a["response_action"])
-		require.Equal(t, map[string]any{"nodes": "\"two\" is not a whole number → write a number such as 8"}, a["errors"], "no line of a text that nobody wrote")
+		require.Equal(t, map[string]any{
+			"nodes":    "\"two\" is not a whole number → write a number such as 8", // no line of a text that nobody wrote
+			"worktree": "\"relative/path\" is not absolute → give an absolute path of printable characters, without '..'; nothing in it is expanded",
+			"env":      "line 2 is not NAME=value",
+		}, a["errors"])
 
 		bad["nodes"] = "2"
 		a = send(bad)

@@ -34,7 +34,9 @@ func decode(data []byte) (Spec, error) {
 	}
 	var s Spec
 	var d decoder
-	d.structure(root, reflect.ValueOf(&s).Elem(), "")
+	if d.structure(root, reflect.ValueOf(&s).Elem(), ""); len(d.errs) > 0 {
+		d.alsoWrong(root, s)
+	}
 	switch len(d.errs) {
 	case 0:
 		return s, nil
@@ -102,6 +104,18 @@ func (d *decoder) fail(path string, n node, msg, fix lang.Text) {
 		return
 	}
 	d.errs = append(d.errs, &FieldError{Field: path, Value: n.text, Line: n.line, Msg: msg, Fix: fix})
+}
+
+// alsoWrong adds the faults of values that were read, so that one form does not hide the
+// other. The faults of what the text does not say wait until it can be read.
+func (d *decoder) alsoWrong(root node, s Spec) {
+	failed := slices.Clone(d.errs)
+	for _, e := range s.Validate() {
+		e.Line = root.lineOf(e.Field, e.Value)
+		if e.Line > 0 && len(d.errs) < mostErrors && !slices.ContainsFunc(failed, func(f *FieldError) bool { return f.Field == e.Field }) {
+			d.errs = append(d.errs, e)
+		}
+	}
 }
 
 func (d *decoder) structure(n node, v reflect.Value, path string) {

@@ -180,7 +180,9 @@ func TestAFaultNamesItsFileAndLine(t *testing.T) {
 	_, err := job.Decode(text)
 	require.EqualError(t, job.Locate(err, "job.yaml", text),
 		`nodes: "many" is not a whole number (job.yaml, line 4); write a number such as 8`+"\n"+
-			`tme: is not a field of the job specification (job.yaml, line 14); did you mean time?`)
+			`tme: is not a field of the job specification (job.yaml, line 14); did you mean time?`+"\n"+
+			`container.mounts: "c:/d" is not absolute (job.yaml, line 13); give host:inside or host:inside:flags, both absolute`+"\n"+
+			`env: "A b" is not a variable's name (job.yaml, line 5); give letters, digits and '_', not starting with a digit`)
 	text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("many"), []byte("0")), []byte("tme: 5"), []byte("time: soon"))
 	spec, err := job.Decode(text)
 	require.NoError(t, err)
