@@ -14,12 +14,16 @@ import (
 // file decides what this program believes.
 func keepPrivate(path string) error {
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return lang.Text{EN: "state directory: %s", ZH: "状态目录：%s"}.Err(err)
+	err := os.MkdirAll(dir, 0o700)
+	var info os.FileInfo
+	if err == nil {
+		info, err = os.Stat(dir)
 	}
-	info, err := os.Stat(dir)
 	if err != nil {
-		return lang.Text{EN: "state directory: %s", ZH: "状态目录：%s"}.Err(err)
+		return lang.Text{
+			EN: "state directory: %s; name one that you may write in MEGATRON_OPS_STATE_DIR",
+			ZH: "状态目录：%s；请用 MEGATRON_OPS_STATE_DIR 指定一个可写的目录",
+		}.Err(err)
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {
 		return lang.Text{

@@ -217,6 +217,10 @@ func TestStateIsPrivate(t *testing.T) {
 	_, err = Open(t.Context(), path)
 	require.ErrorContains(t, err, "others may write it")
 	require.ErrorContains(t, err, "chmod go-w")
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, err = Open(t.Context(), filepath.Join(file, "below", "state.db"))
+	require.ErrorContains(t, err, "name one that you may write in MEGATRON_OPS_STATE_DIR")
 }
 
 func TestAFullDiskIsToldWithWhatHelps(t *testing.T) {

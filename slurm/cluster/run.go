@@ -85,7 +85,10 @@ func (localRunner) run(ctx context.Context, c command) (result, error) {
 	if c.stdin != "" {
 		f, err := unnamedFile(c.stdin)
 		if err != nil {
-			return result{}, &slurm.Error{Op: name, Msg: lang.Said(err), Kind: slurm.Broken}
+			return result{}, &slurm.Error{Op: name, Msg: lang.Said(err), Kind: slurm.Broken, Fix: lang.Text{
+				EN: "nothing was sent; make room there, or set TMPDIR to another folder",
+				ZH: "没有发送任何内容；请在该处腾出空间，或把 TMPDIR 设为其他目录",
+			}}
 		}
 		defer f.Close()
 		cmd.Stdin = f

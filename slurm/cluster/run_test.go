@@ -70,6 +70,13 @@ func TestCommandsThatMisbehave(t *testing.T) {
 		require.ErrorIs(t, err, slurm.ErrMissing)
 		require.Contains(t, slurm.FixOf(err).EN, "module load slurm")
 	})
+	t.Run("one whose script finds no room is not started, and says where to make some", func(t *testing.T) {
+		c := withScripts(t, map[string]string{"sbatch": "echo 4711"})
+		t.Setenv("TMPDIR", "/nowhere")
+		_, err := c.Submit(t.Context(), held)
+		require.ErrorContains(t, err, "/nowhere")
+		require.Contains(t, slurm.FixOf(err).EN, "nothing was sent; make room there, or set TMPDIR")
+	})
 	t.Run("one whose configuration is missing is not started", func(t *testing.T) {
 		c := withScripts(t, map[string]string{"squeue": "sleep 60"})
 		plain := c.Environ()
