@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/text/encoding/unicode"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
@@ -73,6 +74,13 @@ func TestIterationLines(t *testing.T) {
 	spare, ok := r.Suffices(30 * time.Minute)
 	require.True(t, ok)
 	require.Equal(t, -30*time.Minute, spare)
+}
+
+// PowerShell writes redirected output in UTF-16.
+func TestALogInUTF16IsRead(t *testing.T) {
+	text, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(run(3, usual))
+	require.NoError(t, err)
+	require.Equal(t, 3, read(t, text).Summary().Last)
 }
 
 // Values that follow from several numbers exist only if the run reports all of these, and nothing is

@@ -226,7 +226,8 @@ var (
 
 func (r *reader) lines(ctx context.Context, in io.Reader) error {
 	r.last, r.inTimers = 0, false
-	b := bufio.NewReaderSize(in, 256<<10)
+	const most = 256 << 10
+	b := bufio.NewReaderSize(logfile.InUTF8(bufio.NewReaderSize(in, most)), most)
 	for ctx.Err() == nil {
 		line, err := b.ReadSlice('\n')
 		switch {

@@ -97,7 +97,7 @@ type streamEnds struct {
 // what it read before.
 func keepEnds(r io.Reader, tail int) (*streamEnds, error) {
 	k := &streamEnds{}
-	r = inUTF8(r)
+	r = InUTF8(r)
 	buf := make([]byte, 256<<10)
 	var ring []byte
 	for {

@@ -16,8 +16,8 @@ func isUTF16(head []byte) bool {
 	return bytes.HasPrefix(head, utf16Marks[0]) || bytes.HasPrefix(head, utf16Marks[1])
 }
 
-// inUTF8 converts a text in UTF-16 to UTF-8, and passes any other text on.
-func inUTF8(r io.Reader) io.Reader {
+// InUTF8 converts a text in UTF-16 to UTF-8, and passes any other text on.
+func InUTF8(r io.Reader) io.Reader {
 	b := bufio.NewReader(r)
 	if head, _ := b.Peek(2); isUTF16(head) {
 		return unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder().Reader(b)
