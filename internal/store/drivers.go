@@ -27,6 +27,13 @@ var diskErrors = map[int]lang.Text{
 		EN: "%s cannot be read or written (%s): a quota may be used up; free some space, or name another folder in MEGATRON_OPS_STATE_DIR",
 		ZH: "%s 无法读写（%s）：可能已用尽配额；请腾出空间，或用 MEGATRON_OPS_STATE_DIR 指定其他目录",
 	},
+	sqlite3.SQLITE_NOTADB:  damaged,
+	sqlite3.SQLITE_CORRUPT: damaged,
+}
+
+var damaged = lang.Text{
+	EN: "the database in %s is damaged (%s); put a copy by `megatron-ops backup` in its place, or move it away and begin anew: jobs go on, but what was submitted from here is forgotten",
+	ZH: "%s 中的数据库已损坏（%s）；请换上 `megatron-ops backup` 的副本，或将其移走后重新开始：作业会继续运行，但此前的提交记录将丢失",
 }
 
 // advised returns err with what a person can do about it where the disk is at fault,

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -238,6 +239,15 @@ func TestAFullDiskIsToldWithWhatHelps(t *testing.T) {
 		require.Contains(t, said.EN, "free some space, or name another folder in MEGATRON_OPS_STATE_DIR", what)
 		require.Contains(t, said.ZH, dir+" 所在的磁盘已满", what)
 	}
+}
+
+func TestADamagedDatabaseIsToldWithWhatHelps(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "state.db"), bytes.Repeat([]byte("no database "), 1000), 0o600))
+	_, err := Open(t.Context(), filepath.Join(dir, "state.db"))
+	require.ErrorContains(t, err, "the database in "+dir+" is damaged (")
+	require.ErrorContains(t, err, "put a copy by `megatron-ops backup` in its place, or move it away")
 }
 
 func TestWhatWasSubmittedSinceIsListedWithoutItsScript(t *testing.T) {
