@@ -36,7 +36,7 @@ func TestTheTypeOfANodesGPUs(t *testing.T) {
 // Only an option that takes a value uses the next word.
 func TestOptionsTakeTheirValues(t *testing.T) {
 	for _, name := range []string{
-		"contiguous", "exclusive", "get-user-env", "hold", "ignore-pbs", "no-kill", "no-requeue", "nodes-from-file",
+		"contiguous", "exclusive", "get-user-env", "hold", "ignore-pbs", "no-kill", "no-requeue",
 		"overcommit", "oversubscribe", "parsable", "reboot", "requeue", "spread-job", "test-only", "use-min-nodes", "verbose", "wait",
 	} {
 		opts, err := ReadDirectives("#!/bin/bash\n#SBATCH --" + name + " --nodes 2\n")

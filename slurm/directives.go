@@ -37,27 +37,6 @@ func (o Options) Lookup(name string) (string, bool) {
 	return "", false
 }
 
-// shortOptions are sbatch's one-letter options.
-var shortOptions = map[byte]string{
-	'a': "array", 'A': "account", 'b': "begin", 'c': "cpus-per-task", 'C': "constraint",
-	'd': "dependency", 'D': "chdir", 'e': "error", 'F': "nodefile", 'G': "gpus", 'H': "hold",
-	'h': "help", 'i': "input", 'I': "immediate", 'J': "job-name", 'k': "no-kill", 'L': "licenses",
-	'm': "distribution", 'M': "clusters", 'n': "ntasks", 'N': "nodes", 'o': "output",
-	'O': "overcommit", 'p': "partition", 'q': "qos", 'Q': "quiet", 's': "oversubscribe",
-	'S': "core-spec", 't': "time", 'u': "usage", 'v': "verbose", 'V': "version",
-	'w': "nodelist", 'W': "wait", 'x': "exclude",
-}
-
-// flagOptions take no value, or take one only after "=".
-var flagOptions = map[string]bool{
-	"hold": true, "help": true, "immediate": true, "no-kill": true, "overcommit": true, "quiet": true,
-	"oversubscribe": true, "usage": true, "verbose": true, "version": true, "wait": true,
-	"contiguous": true, "exclusive": true, "get-user-env": true, "ignore-pbs": true, "no-requeue": true,
-	"nodes-from-file": true, "parsable": true, "reboot": true, "requeue": true, "spread-job": true,
-	"test-only": true, "use-min-nodes": true, "propagate": true, "nice": true, "share": true,
-	"enable-epilog": true, "stepmgr": true,
-}
-
 // ReadDirectives returns the options of a script's #SBATCH lines by sbatch's own rules:
 // sbatch stops at the first command, wants "#SBATCH" at the very start of the line,
 // accepts several options on a line, reads quotes as a shell does, takes " #" as the
@@ -86,9 +65,9 @@ func ReadComponents(script string) ([]Options, error) {
 		if rest != "" && rest[0] != ' ' && rest[0] != '\t' && rest[0] != '-' {
 			continue
 		}
-		words, err := splitDirective(rest)
-		if err != nil {
-			return all, lang.Text{EN: "line %d: %s", ZH: "第 %d 行：%s"}.Err(number, err)
+		words, open := SplitDirective(rest)
+		if open != 0 {
+			return all, lang.Text{EN: "line %d: %s", ZH: "第 %d 行：%s"}.Err(number, Sayf("unmatched `%c` in %s", open, rest))
 		}
 		if len(words) == 1 && slices.Contains(hetWords, words[0]) {
 			all = append(all, nil)
@@ -117,12 +96,16 @@ func ReadOptions(args []string) (Options, error) {
 		arg := args[i]
 		var o Option
 		var has bool
+		takes := NeedsArgument // so does an option that is not known
 		switch {
 		case strings.HasPrefix(arg, "--") && len(arg) > 2:
 			o.Name, o.Value, has = strings.Cut(arg[2:], "=")
-		case strings.HasPrefix(arg, "-") && len(arg) > 1 && shortOptions[arg[1]] != "":
-			o.Name = shortOptions[arg[1]]
-			if has = len(arg) > 2; has && !flagOptions[o.Name] {
+			if full, arg, known := BatchOption(o.Name); known {
+				o.Name, takes = full, arg
+			}
+		case strings.HasPrefix(arg, "-") && len(arg) > 1 && batchLetters[arg[1]] != "":
+			o.Name, takes = BatchLetter(arg[1])
+			if has = len(arg) > 2; has && takes != NoArgument {
 				o.Value = arg[2:]
 			}
 		case strings.HasPrefix(arg, "-"):
@@ -130,7 +113,7 @@ func ReadOptions(args []string) (Options, error) {
 		default:
 			return opts, Sayf("invalid directive found in batch script: %s", arg)
 		}
-		if !has && !flagOptions[o.Name] {
+		if !has && takes == NeedsArgument {
 			if i+1 == len(args) {
 				return opts, Sayf("option '--%s' requires an argument", o.Name)
 			}
@@ -140,48 +123,4 @@ func ReadOptions(args []string) (Options, error) {
 		opts = append(opts, o)
 	}
 	return opts, nil
-}
-
-// splitDirective splits the text of one #SBATCH line into words.
-func splitDirective(line string) ([]string, error) {
-	var words []string
-	var word strings.Builder
-	inWord := false
-	quote := byte(0)
-	for i := 0; i < len(line); i++ {
-		c := line[i]
-		switch {
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote == '\'':
-			word.WriteByte(c)
-		case c == '\\' && i+1 < len(line):
-			i++
-			word.WriteByte(line[i])
-			inWord = true
-		case quote != 0:
-			word.WriteByte(c)
-		case c == '\'' || c == '"':
-			quote, inWord = c, true
-		case c == ' ' || c == '\t':
-			if inWord {
-				words = append(words, word.String())
-				word.Reset()
-				inWord = false
-			}
-		case c == '#':
-			// sbatch takes # as the start of a comment even inside a word.
-			i = len(line)
-		default:
-			word.WriteByte(c)
-			inWord = true
-		}
-	}
-	if quote != 0 {
-		return nil, Sayf("unmatched `%c` in %s", quote, line)
-	}
-	if inWord {
-		words = append(words, word.String())
-	}
-	return words, nil
 }

@@ -41,15 +41,18 @@ func TestTimesAsSlurmPrintsThem(t *testing.T) {
 
 // Only an option that takes a value uses the next word.
 func TestWhichOptionsTakeAValue(t *testing.T) {
-	for name := range flagOptions {
-		opts, err := ReadOptions([]string{"--" + name, "--nodes", "2"})
-		require.NoError(t, err, name)
-		require.Equal(t, Options{{Name: name}, {Name: "nodes", Value: "2"}}, opts, name)
+	for name, takes := range batchOptions {
+		words, want := []string{"--" + name, "--nodes=2"}, Options{{Name: canonical(name)}, {Name: "nodes", Value: "2"}}
+		if takes == NeedsArgument {
+			words, want = words[:1], nil
+		}
+		opts, err := ReadOptions(words)
+		require.Equal(t, want, opts, name)
+		require.Equal(t, takes == NeedsArgument, err != nil, name)
 	}
-	require.Len(t, flagOptions, 28)
-	for letter, name := range shortOptions {
+	for letter, name := range batchLetters {
 		opts, err := ReadOptions([]string{fmt.Sprintf("-%c", letter), "x"})
-		if flagOptions[name] {
+		if batchOptions[name] != NeedsArgument {
 			require.ErrorContains(t, err, "invalid directive found in batch script: x", name)
 			continue
 		}

@@ -40,9 +40,6 @@ func (o OptionMeaning) Usage() string {
 	return given
 }
 
-// optionAliases are old spellings that still work.
-var optionAliases = map[string]string{"tasks-per-node": "ntasks-per-node", "cpu_bind": "cpu-bind", "cluster": "clusters", "workdir": "chdir", "share": "oversubscribe"}
-
 // optionMeanings are the options that people ask about, after sbatch(1), srun(1) and
 // pyxis's own help.
 var optionMeanings = []OptionMeaning{

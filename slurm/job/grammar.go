@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
@@ -108,7 +109,7 @@ var (
 	constraintGrammar = grammar{checkConstraint, phrase("features joined with & or |, such as h100&ib or [rack1|rack2]", "用 & 或 | 连接的特性，例如 h100&ib 或 [rack1|rack2]")}
 	beginGrammar      = grammar{checkBegin, phrase("a time such as 16:00, now+2hours, tomorrow or 2030-01-20T12:34:00", "时间，例如 16:00、now+2hours、tomorrow 或 2030-01-20T12:34:00")}
 	mailUserGrammar   = form(`[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}(?:@[A-Za-z0-9][A-Za-z0-9.-]{0,252})?`, phrase("a user or an address such as alice@example.org", "用户名或邮件地址，例如 alice@example.org"))
-	mailTypeGrammar   = grammar{checkMailTypes, phrase("events of %s", "以下事件：%s", strings.Join(mailTypes, ", "))}
+	mailTypeGrammar   = grammar{checkMailTypes, phrase("events of %s", "以下事件：%s", strings.Join(slurm.MailTypes, ", "))}
 	commentGrammar    = grammar{func(v string) lang.Text {
 		if len(v) > 1024 {
 			return longerThan(1024)
@@ -303,11 +304,9 @@ func checkBegin(v string) lang.Text {
 	return fine
 }
 
-var mailTypes = strings.Fields("NONE BEGIN END FAIL REQUEUE ALL INVALID_DEPEND STAGE_OUT TIME_LIMIT TIME_LIMIT_90 TIME_LIMIT_80 TIME_LIMIT_50 ARRAY_TASKS")
-
 func checkMailTypes(v string) lang.Text {
 	for _, one := range strings.Split(v, ",") {
-		if !slices.Contains(mailTypes, strings.ToUpper(one)) {
+		if !slices.Contains(slurm.MailTypes, strings.ToUpper(one)) {
 			return cmp.Or(unprintable(v), phrase("has an event that Slurm does not mail about", "含有 Slurm 不发邮件的事件"))
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
-	"github.com/megatron-ops/megatron-ops/slurm/script"
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // sbatchWord matches one long option of sbatch, with or without a value.
@@ -61,12 +61,12 @@ func (v *validator) sbatch(s Spec) {
 // would work. why is fine if the option is allowed.
 func (s Spec) refusesOption(name, value string) (why, fix lang.Text) {
 	leave := phrase("leave it out", "请去掉")
-	switch known, ok := script.SbatchOption(name); {
-	case ok && known.Name != name:
-		return phrase("is a short or old form, which sbatch completes", "是简写或旧写法，sbatch 会自行补全"), phrase("write --%s", "请写 --%s", known.Name)
-	case ok && known.NeedsValue && value == "":
+	switch full, takes, ok := slurm.BatchOption(name); {
+	case full != "" && full != name:
+		return phrase("is a short or old form, which sbatch completes", "是简写或旧写法，sbatch 会自行补全"), phrase("write --%s", "请写 --%s", full)
+	case ok && takes == slurm.NeedsArgument && value == "":
 		return phrase("lacks its value", "缺少取值"), phrase("write --%s=value", "请写 --%s=取值", name)
-	case ok && known.Alone && value != "":
+	case ok && takes == slurm.NoArgument && value != "":
 		return phrase("takes no value", "不带取值"), phrase("write --%s", "请写 --%s", name)
 	case slices.Contains(taskOptions, name):
 		return phrase("changes the number of tasks: the launch needs one a node", "会改变任务数：启动需要每个节点一个任务"), leave
@@ -85,7 +85,7 @@ func (s Spec) refusesOption(name, value string) (why, fix lang.Text) {
 	case fieldOf[name] != "":
 		return phrase("has a field of its own", "有专门的字段"), use(fieldOf[name])
 	}
-	if near, ok := script.NearestOption(name); ok {
+	if near, ok := slurm.NearestOption(name); ok {
 		return phrase("is not an option of sbatch", "不是 sbatch 的选项"), phrase("did you mean %s?", "是否想写 %s？", "--"+near)
 	}
 	return fine, fine

@@ -7,6 +7,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
@@ -146,7 +147,7 @@ func noTimeLimit(c *checker) {
 		return
 	}
 	for _, d := range c.job.Directives {
-		if near, _ := script.NearestOption(d.FaultOption); d.Options.Has("time") || d.FaultOption == "time" || near == "time" {
+		if near, _ := slurm.NearestOption(d.FaultOption); d.Options.Has("time") || d.FaultOption == "time" || near == "time" {
 			return // the limit is given; another rule reports that the directive is ignored or wrong
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
-	"github.com/megatron-ops/megatron-ops/slurm/script"
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // A fixer changes the lines of a script to remove a finding; ok is false if it cannot.
@@ -288,7 +288,7 @@ func fixDirective(l string) string {
 		return m[1] + m[2]
 	})
 	return longName.ReplaceAllStringFunc(l, func(s string) string {
-		if near, ok := script.NearestOption(s[2:]); ok {
+		if near, ok := slurm.NearestOption(s[2:]); ok {
 			return "--" + near
 		}
 		return s

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/near"
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // A Directive is one line that is, or was intended as, a #SBATCH line.
@@ -106,7 +108,7 @@ func (r *reader) directives(t text, inside func(offset int) bool) []Directive {
 // misspelt splits a line with a misspelt #SBATCH, such as "#SBACTH --time=1:00:00".
 func misspelt(line string) (word, rest string, ok bool) {
 	word, rest, ok = strings.Cut(line, " ")
-	if !ok || len(word) < 6 || !optionLike(strings.TrimSpace(rest)) || !oneEdit(strings.ToUpper(word), "#SBATCH") {
+	if !ok || len(word) < 6 || !optionLike(strings.TrimSpace(rest)) || near.Distance(strings.ToUpper(word), "#SBATCH") != 1 {
 		return "", "", false
 	}
 	return word, " " + rest, !strings.HasPrefix(word, "##")
@@ -118,18 +120,19 @@ func optionLike(s string) bool {
 	if strings.HasPrefix(s, "--") {
 		return true
 	}
-	if len(s) < 3 || s[0] != '-' || shortOptions[s[1]] == "" {
+	if len(s) < 3 || s[0] != '-' {
 		return false
 	}
-	return s[2] == ' ' || s[2] >= '0' && s[2] <= '9'
+	name, _ := slurm.BatchLetter(s[1])
+	return name != "" && (s[2] == ' ' || s[2] >= '0' && s[2] <= '9')
 }
 
 // readDirective splits a directive into words as sbatch does, and parses its options as
 // getopt_long does.
 func (r *reader) readDirective(d *Directive) {
-	words, fault := directiveWords(d.Text)
-	if fault.EN != "" {
-		d.Fault = fault
+	words, open := slurm.SplitDirective(d.Text)
+	if open != 0 {
+		d.Fault = textOpenQuote.With(string(open))
 		return
 	}
 	fail := func(option string, said lang.Text) {
@@ -143,7 +146,7 @@ func (r *reader) readDirective(d *Directive) {
 		switch {
 		case strings.HasPrefix(w, "--") && len(w) > 2:
 			given, val, has := strings.Cut(w, "=")
-			name, arg, ok := lookupOption(given[2:], longOptions)
+			name, takes, ok := slurm.BatchOption(given[2:])
 			if !ok {
 				if plugin(given[2:]) {
 					d.Options = append(d.Options, Option{Name: given[2:], Given: given, Value: r.decode(val, d.Line), Has: has, Line: d.Line})
@@ -158,26 +161,26 @@ func (r *reader) readDirective(d *Directive) {
 			}
 			o := Option{Name: name, Given: given, Has: has, Line: d.Line}
 			switch {
-			case arg == none && has:
+			case takes == slurm.NoArgument && has:
 				fail(name, textNoValue.With(given))
-			case arg == required && !has && len(words) == 0:
+			case takes == slurm.NeedsArgument && !has && len(words) == 0:
 				fail(name, textNeedsValue.With(given))
-			case arg == required && !has:
+			case takes == slurm.NeedsArgument && !has:
 				val, o.Has, words = words[0], true, words[1:]
 			}
 			o.Value = r.decode(val, d.Line)
 			r.addOption(d, o, val, fail)
 		case len(w) > 1 && w[0] == '-':
 			for i := 1; i < len(w); i++ {
-				name, ok := shortOptions[w[i]]
-				if !ok {
+				name, takes := slurm.BatchLetter(w[i])
+				if name == "" {
 					fail(w[i:i+1], textNoOption.With("-"+w[i:i+1]))
 					break
 				}
 				o := Option{Name: name, Given: w[:1] + w[i:i+1], Line: d.Line}
-				if arg := longOptions[name]; arg == required || arg == optional && strings.IndexByte(optionalShort, w[i]) >= 0 {
+				if takes != slurm.NoArgument {
 					val := w[i+1:]
-					if val == "" && arg == required {
+					if val == "" && takes == slurm.NeedsArgument {
 						if len(words) == 0 {
 							fail(name, textNeedsValue.With(o.Given))
 							break
@@ -222,51 +225,4 @@ func (r *reader) addOption(d *Directive, o Option, val string, fail func(string,
 			fail(o.Name, bad)
 		}
 	}
-}
-
-// directiveWords splits a directive into words as sbatch does. Quotes join words, a
-// backslash escapes the next character except in single quotes, and a # outside quotes
-// begins a comment.
-func directiveWords(s string) (words []string, fault lang.Text) {
-	for i := 0; i < len(s); {
-		switch s[i] {
-		case ' ', '\t':
-			i++
-			continue
-		case '#':
-			return words, lang.Text{}
-		}
-		var b strings.Builder
-		for i < len(s) && s[i] != ' ' && s[i] != '\t' {
-			switch c := s[i]; c {
-			case '"', '\'':
-				end := i + 1
-				for ; end < len(s) && s[end] != c; end++ {
-					if s[end] == '\\' && c == '"' && end+1 < len(s) {
-						end++
-					}
-					b.WriteByte(s[end])
-				}
-				if end >= len(s) {
-					return words, textOpenQuote.With(string(c))
-				}
-				i = end + 1
-				continue
-			case '\\':
-				if i+1 < len(s) {
-					i++
-				}
-			case '#':
-				// For sbatch, a # begins a comment even in the middle of a word.
-				if b.Len() > 0 {
-					words = append(words, b.String())
-				}
-				return words, lang.Text{}
-			}
-			b.WriteByte(s[i])
-			i++
-		}
-		words = append(words, b.String())
-	}
-	return words, lang.Text{}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/stretchr/testify/require"
 )
 
@@ -73,12 +74,12 @@ var edgeReadings = map[string]func(in string) string{
 	},
 	// The option that sbatch reads for a name, and the nearest option for an unknown name.
 	"option": func(in string) string {
-		form, known := SbatchOption(in)
-		near, found := NearestOption(in)
+		full, _, _ := slurm.BatchOption(in)
+		near, found := slurm.NearestOption(in)
 		if !found && near == "" {
 			near = "-"
 		}
-		return strings.TrimSpace(fmt.Sprintf("%s %t %s", form.Name, known, near))
+		return strings.TrimSpace(fmt.Sprintf("%s %t %s", full, full != "", near))
 	},
 	// The arguments of the programs named prog.
 	"words": given,

@@ -3,84 +3,9 @@ package script
 import (
 	"slices"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
-
-// An argument says whether an option takes an argument.
-type argument int
-
-const (
-	none argument = iota
-	required
-	optional
-)
-
-// longOptions are the options of sbatch, srun and salloc in the manual pages of Slurm
-// 20.11 to 25.05, including old spellings that still work. Options that sbatch does not
-// have are in stepOptions.
-var longOptions = map[string]argument{
-	"account": required, "acctg-freq": required, "array": required, "batch": required, "bb": required, "bbf": required,
-	"begin": required, "chdir": required, "cluster": required, "cluster-constraint": required, "clusters": required, "comment": required,
-	"constraint": required, "container": required, "container-id": required, "contiguous": none, "core-spec": required,
-	"cores-per-socket": required, "cpu-freq": required, "cpus-per-gpu": required, "cpus-per-task": required,
-	"deadline": required, "delay-boot": required, "dependency": required, "distribution": required, "error": required,
-	"exclude": required, "exclusive": optional, "export": required, "export-file": required, "extra": required, "extra-node-info": required,
-	"get-user-env": optional, "gid": required, "gpu-bind": required, "gpu-freq": required, "gpus": required,
-	"gpus-per-node": required, "gpus-per-socket": required, "gpus-per-task": required, "gres": required,
-	"gres-flags": required, "help": none, "hint": required, "hold": none, "ignore-pbs": none, "input": required,
-	"job-name": required, "kill-on-invalid-dep": required, "licenses": required, "mail-type": required,
-	"mail-user": required, "mcs-label": required, "mem": required, "mem-bind": required, "mem-per-cpu": required,
-	"mem-per-gpu": required, "mincores": required, "mincpus": required, "minsockets": required, "minthreads": required,
-	"network": required, "nice": optional, "no-kill": optional, "no-requeue": none, "nodefile": required,
-	"nodelist": required, "nodes": required, "ntasks": required, "ntasks-per-core": required, "ntasks-per-gpu": required,
-	"ntasks-per-node": required, "ntasks-per-socket": required, "ntasks-per-tres": required, "oom-kill-step": optional, "open-mode": required, "output": required,
-	"overcommit": none, "oversubscribe": none, "parsable": none, "partition": required, "power": required,
-	"prefer": required, "priority": required, "profile": required, "propagate": optional, "qos": required, "quiet": none,
-	"reboot": none, "requeue": none, "reservation": required, "resv-ports": optional, "segment": required, "signal": required,
-	"sockets-per-node": required, "spread-job": none, "stepmgr": none, "switches": required, "tasks-per-node": required,
-	"test-only": none, "thread-spec": required, "threads-per-core": required, "time": required, "time-min": required,
-	"tmp": required, "tres-bind": required, "tres-per-job": required, "tres-per-node": required, "tres-per-socket": required, "tres-per-task": required, "uid": required,
-	"usage": none, "use-min-nodes": none, "verbose": none, "version": none, "wait": none, "wait-all-nodes": required,
-	"wckey": required, "wrap": required, "consolidate-segments": none, "spread-segments": none, "autocomplete": required,
-}
-
-var stepOptions = map[string]argument{
-	"accel-bind": required, "bcast": optional, "bcast-exclude": required, "compress": optional, "cpu-bind": required, "cpu_bind": required, "mem_bind": required,
-	"debugger-test": none, "disable-status": none, "epilog": required, "exact": none, "het-group": required, "pack-group": required, "immediate": optional,
-	"interactive": none, "jobid": required, "kill-on-bad-exit": optional, "label": none, "launch-cmd": none, "mpi": required,
-	"msg-timeout": required, "multi-prog": none, "no-allocate": none, "ntasks-per-tres": required, "overlap": none,
-	"preserve-env": none, "preserve-slurm-env": none, "prolog": required, "pty": optional, "quit-on-interrupt": none, "relative": required,
-	"send-libs": optional, "slurmd-debug": required, "task-epilog": required, "task-prolog": required, "threads": required,
-	"unbuffered": none, "wait": required, "whole": none, "external-launcher": optional, "treewidth": required,
-	// Options of salloc alone.
-	"x11": optional, "bell": none, "no-bell": none, "no-shell": none, "kill-command": optional,
-	// Options of the container plugin pyxis.
-	"container-image": required, "container-mounts": required, "container-workdir": required, "container-name": required,
-	"container-save": required, "container-mount-home": none, "no-container-mount-home": none, "container-remap-root": none,
-	"no-container-remap-root": none, "container-entrypoint": none, "no-container-entrypoint": none, "container-writable": none,
-	"container-readonly": none, "container-env": required, "container-entrypoint-log": none,
-}
-
-var shortOptions = map[byte]string{
-	'A': "account", 'a': "array", 'b': "begin", 'D': "chdir", 'M': "clusters", 'C': "constraint", 'S': "core-spec",
-	'c': "cpus-per-task", 'd': "dependency", 'm': "distribution", 'e': "error", 'x': "exclude", 'B': "extra-node-info",
-	'G': "gpus", 'h': "help", 'H': "hold", 'i': "input", 'J': "job-name", 'L': "licenses", 'k': "no-kill", 'F': "nodefile",
-	'w': "nodelist", 'N': "nodes", 'n': "ntasks", 'o': "output", 'O': "overcommit", 's': "oversubscribe", 'p': "partition",
-	'q': "qos", 'Q': "quiet", 't': "time", 'v': "verbose", 'V': "version", 'W': "wait",
-}
-
-var stepShort = map[byte]string{
-	'X': "disable-status", 'I': "immediate", 'K': "kill-on-bad-exit", 'l': "label", 'Z': "no-allocate", 'E': "preserve-env",
-	'r': "relative", 'T': "threads", 'u': "unbuffered",
-}
-
-// optionalShort are the short options with an optional argument, which must be in the
-// same word.
-const optionalShort = "IKk"
-
-// aliases maps old spellings of options to the current ones.
-var aliases = map[string]string{
-	"tasks-per-node": "ntasks-per-node", "cpu_bind": "cpu-bind", "mem_bind": "mem-bind", "cluster": "clusters",
-}
 
 // An Option is one option of sbatch, srun or salloc.
 type Option struct {
@@ -122,33 +47,6 @@ func (o Options) Has(names ...string) bool {
 	return ok
 }
 
-// lookupOption finds an option by its long name or by an unambiguous beginning of it. If
-// several options have that beginning, full is the shortest one and ok is false.
-func lookupOption(name string, tables ...map[string]argument) (full string, arg argument, ok bool) {
-	n := 0
-	for _, t := range tables {
-		if a, ok := t[name]; ok {
-			return canonical(name), a, true
-		}
-		for long, a := range t {
-			if !strings.HasPrefix(long, name) {
-				continue
-			}
-			if n++; n == 1 || len(long) < len(full) || len(long) == len(full) && long < full {
-				full, arg = long, a
-			}
-		}
-	}
-	return canonical(full), arg, n == 1
-}
-
-func canonical(name string) string {
-	if a, ok := aliases[name]; ok {
-		return a
-	}
-	return name
-}
-
 // stepArgs parses the options of srun, salloc or sbatch; rest is the command.
 func stepArgs(args []Arg) (opts Options, rest []Arg) {
 	for len(args) > 0 {
@@ -166,16 +64,13 @@ func stepArgs(args []Arg) (opts Options, rest []Arg) {
 			args = args[1:]
 		case strings.HasPrefix(lead, "--"):
 			name, val, has := cutValue(a.Value)
-			full, arg, ok := lookupOption(strings.TrimPrefix(name, "--"), longOptions, stepOptions)
+			full, takes, ok := slurm.StepOption(strings.TrimPrefix(name, "--"))
 			o := Option{Name: full, Given: name, Value: val, Has: has, Line: a.Line}
 			if !ok {
 				o.Name = strings.TrimPrefix(name, "--")
 			}
-			if full == "wait" {
-				arg = required // srun --wait takes seconds, sbatch --wait takes no value
-			}
 			args = args[1:]
-			if ok && arg == required && !has && len(args) > 0 {
+			if ok && takes == slurm.NeedsArgument && !has && len(args) > 0 {
 				o.Value, o.Has, args = args[0].Value, true, args[1:]
 			}
 			opts = append(opts, o)
@@ -202,16 +97,9 @@ func shortArgs(a Arg, args []Arg, opts Options) (Options, []Arg) {
 	v := a.Value
 	text := v[0].Text
 	for i := 1; i < len(text); i++ {
-		name, ok := shortOptions[text[i]]
-		if !ok {
-			name = stepShort[text[i]]
-		}
+		name, takes := slurm.StepLetter(text[i])
 		o := Option{Name: name, Given: "-" + text[i:i+1], Line: a.Line}
-		arg := longOptions[name]
-		if x, ok := stepOptions[name]; ok {
-			arg = x
-		}
-		if arg == required || arg == optional && strings.IndexByte(optionalShort, text[i]) >= 0 {
+		if takes != slurm.NoArgument {
 			rest := v[1:]
 			if i+1 < len(text) {
 				p := v[0]
@@ -220,7 +108,7 @@ func shortArgs(a Arg, args []Arg, opts Options) (Options, []Arg) {
 			}
 			if len(rest) > 0 {
 				o.Value, o.Has = rest, true
-			} else if arg == required && len(args) > 0 {
+			} else if takes == slurm.NeedsArgument && len(args) > 0 {
 				o.Value, o.Has, args = args[0].Value, true, args[1:]
 			}
 			return append(opts, o), args
@@ -260,64 +148,4 @@ func cutValue(v Value) (name string, val Value, has bool) {
 		}
 	}
 	return b.String(), nil, false
-}
-
-// An OptionForm is the full name of an option of sbatch. NeedsValue says that the
-// option requires a value; Alone says that it takes none.
-type OptionForm struct {
-	Name              string
-	NeedsValue, Alone bool
-}
-
-// SbatchOption returns the option with the given name. The name may also be an old
-// spelling or a beginning of the option's name. ok is false for a name that sbatch is
-// not known to have.
-func SbatchOption(name string) (form OptionForm, ok bool) {
-	full, arg, ok := lookupOption(name, longOptions)
-	return OptionForm{Name: full, NeedsValue: arg == required, Alone: arg == none}, ok || full != ""
-}
-
-// NearestOption returns the option of sbatch that a misspelt name, given without
-// leading dashes, was most likely intended to be: the only option that differs by one
-// edit, or by dashes for underscores.
-func NearestOption(name string) (string, bool) {
-	if _, _, ok := lookupOption(name, longOptions); ok || len(name) < 4 {
-		return "", false
-	}
-	plain := strings.ReplaceAll(name, "_", "-")
-	if _, ok := longOptions[plain]; ok {
-		return plain, true
-	}
-	best := ""
-	for long := range longOptions {
-		if oneEdit(plain, long) {
-			if best != "" {
-				return "", false
-			}
-			best = long
-		}
-	}
-	return best, best != ""
-}
-
-// oneEdit reports whether one edit changes a to b: one letter inserted, deleted or
-// replaced, or two adjacent letters swapped.
-func oneEdit(a, b string) bool {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	if len(b)-len(a) > 1 {
-		return false
-	}
-	i := 0
-	for i < len(a) && a[i] == b[i] {
-		i++
-	}
-	if len(a) < len(b) {
-		return a[i:] == b[i+1:]
-	}
-	if i >= len(a) {
-		return false
-	}
-	return a[i+1:] == b[i+1:] || i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
 }

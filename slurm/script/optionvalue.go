@@ -7,6 +7,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // A valueForm is the form of an option's argument.
@@ -73,11 +74,6 @@ var (
 	gpuCount = valueForm{lazy.New(`^([^=:,]+:)?\d+(,[^=:,]+:\d+)*$`), lang.Text{EN: "N or TYPE:N", ZH: "N 或 型号:N"}}
 )
 
-var mailTypes = []string{
-	"NONE", "BEGIN", "END", "FAIL", "REQUEUE", "ALL", "INVALID_DEPEND", "STAGE_OUT",
-	"TIME_LIMIT", "TIME_LIMIT_90", "TIME_LIMIT_80", "TIME_LIMIT_50", "ARRAY_TASKS",
-}
-
 var (
 	textBadValue = lang.Text{EN: "--%s does not take %q: it takes %s", ZH: "--%s 不接受 %q：应为%s"}
 	textMailType = lang.Text{EN: "one of %s", ZH: "以下之一：%s"}
@@ -97,8 +93,8 @@ func badValue(option, val string) lang.Text {
 		return lang.Text{}
 	case option == "mail-type":
 		first, _, _ := strings.Cut(val, ",")
-		if !slices.Contains(mailTypes, strings.ToUpper(first)) {
-			return textBadValue.With(option, val, textMailType.With(strings.Join(mailTypes[:6], ", ")))
+		if !slices.Contains(slurm.MailTypes, strings.ToUpper(first)) {
+			return textBadValue.With(option, val, textMailType.With(strings.Join(slurm.MailTypes[:6], ", ")))
 		}
 		return lang.Text{}
 	case option == "exclusive" && val == "":

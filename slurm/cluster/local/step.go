@@ -33,33 +33,22 @@ type step struct {
 	nodesSet     int
 }
 
-// stepFlags are srun's options without a value that have a meaning here.
-// stepFlagsIgnored are those without, and stepIgnored the options with a value that
-// have no meaning on one machine.
+// stepFlags are srun's options without a value that have a meaning here. stepIgnored are the
+// options that have none on one machine.
 var (
 	stepFlags = map[string]func(*step){
 		"label":            func(s *step) { s.Label = true },
 		"kill-on-bad-exit": func(s *step) { s.KillOnBad = true },
 		"quiet":            func(s *step) { s.Quiet = true },
 	}
-	stepFlagsIgnored = strings.Fields(`unbuffered overlap exact exclusive overcommit oversubscribe verbose pty preserve-env
-		no-kill disable-status whole interactive propagate spread-job use-min-nodes contiguous
-		no-allocate send-libs external-launcher`)
-	stepIgnored = strings.Fields(`account accel-bind acctg-freq bcast constraint core-spec cores-per-socket
-		cpu-bind cpu-freq cpus-per-gpu deadline dependency distribution epilog extra-node-info gpu-bind
-		gpu-freq gres-flags hint jobid licenses mem mem-bind mem-per-cpu mem-per-gpu mincpus mpi
-		network nice ntasks-per-core ntasks-per-gpu ntasks-per-socket open-mode partition priority
-		profile prolog qos reservation resv-ports slurmd-debug sockets-per-node task-epilog
-		task-prolog thread-spec threads threads-per-core tmp tres-bind tres-per-task treewidth time-min
-		exclude comment immediate msg-timeout relative het-group`)
-	stepShort = map[byte]string{
-		'c': "cpus-per-task", 'D': "chdir", 'e': "error", 'E': "preserve-env", 'G': "gpus", 'i': "input",
-		'I': "immediate", 'J': "job-name", 'K': "kill-on-bad-exit", 'l': "label", 'm': "distribution",
-		'n': "ntasks", 'N': "nodes", 'o': "output", 'O': "overcommit", 'p': "partition", 'q': "qos",
-		'Q': "quiet", 'r': "relative", 's': "oversubscribe", 't': "time", 'T': "threads", 'u': "unbuffered",
-		'v': "verbose", 'w': "nodelist", 'W': "wait", 'x': "exclude", 'A': "account", 'B': "extra-node-info",
-		'k': "no-kill", 'X': "disable-status", 'Z': "no-allocate",
-	}
+	stepIgnored = strings.Fields(`account accel-bind acctg-freq bcast constraint contiguous core-spec cores-per-socket
+		cpu-bind cpu-freq cpus-per-gpu deadline dependency disable-status distribution epilog exact exclusive
+		external-launcher extra-node-info gpu-bind gpu-freq gres-flags hint interactive jobid licenses mem mem-bind
+		mem-per-cpu mem-per-gpu mincpus mpi network nice no-allocate no-kill ntasks-per-core ntasks-per-gpu
+		ntasks-per-socket open-mode overcommit overlap oversubscribe partition preserve-env priority profile prolog
+		propagate pty qos reservation resv-ports send-libs slurmd-debug sockets-per-node spread-job task-epilog
+		task-prolog thread-spec threads threads-per-core tmp tres-bind tres-per-task treewidth time-min unbuffered
+		use-min-nodes verbose whole exclude comment immediate msg-timeout relative het-group`)
 )
 
 // stepValues set the fields of a step for srun's options with a value.
@@ -133,11 +122,6 @@ func stepCount(field func(*step) *int) func(*step, string) error {
 	}
 }
 
-// isStepFlag reports whether an option takes no value.
-func isStepFlag(name string) bool {
-	return stepFlags[name] != nil || slices.Contains(stepFlagsIgnored, name)
-}
-
 // readStep reads the command line of an srun inside a job that holds the allocated
 // nodes.
 func readStep(args []string, env environ, allocated []string) (step, error) {
@@ -153,27 +137,25 @@ func readStep(args []string, env environ, allocated []string) (step, error) {
 			break
 		}
 		name, value, has := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
-		if !strings.HasPrefix(arg, "--") {
-			if name = stepShort[arg[1]]; name == "" {
-				return s, slurm.Sayf("unrecognized option '%s'", arg)
-			}
+		var takes slurm.Argument
+		if strings.HasPrefix(arg, "--") {
+			name, takes, _ = slurm.StepOption(name)
+		} else {
+			name, takes = slurm.StepLetter(arg[1])
 			value, has = arg[2:], len(arg) > 2
-			if isStepFlag(name) && has && name != "kill-on-bad-exit" {
+			if takes == slurm.NoArgument && has {
 				// Flags may be joined, as in -lu.
 				args = slices.Insert(slices.Clone(args), i+1, "-"+value)
 			}
 		}
-		if isStepFlag(name) {
-			if set := stepFlags[name]; set != nil && value != "0" {
-				set(&s)
-			}
-			continue
-		}
-		read := stepValues[name]
-		if read == nil && !slices.Contains(stepIgnored, name) {
+		read, set := stepValues[name], stepFlags[name]
+		if read == nil && set == nil && !slices.Contains(stepIgnored, name) {
 			return s, slurm.Sayf("unrecognized option '%s'", arg)
 		}
-		if !has {
+		if set != nil && value != "0" {
+			set(&s)
+		}
+		if takes == slurm.NeedsArgument && !has {
 			if i++; i == len(args) {
 				return s, slurm.Sayf("option '%s' requires an argument", arg)
 			}
