@@ -379,3 +379,21 @@ func FuzzFromJSON(f *testing.F) {
 		slurm.PartitionFromJSON(m, []slurm.Node{slurm.NodeFromJSON(m)})
 	})
 }
+
+func TestParseSignal(t *testing.T) {
+	for v, want := range map[string]slurm.SignalAhead{
+		"USR1": {Name: "USR1", Before: time.Minute}, "B:sigusr2@300": {BatchOnly: true, Name: "sigusr2", Before: 5 * time.Minute},
+		"R:10@0": {Name: "10"}, "rb:TERM@65535": {BatchOnly: true, Name: "TERM", Before: 65535 * time.Second},
+	} {
+		got, ok := slurm.ParseSignal(v)
+		require.True(t, ok, v)
+		require.Equal(t, want, got, v)
+	}
+	for _, v := range []string{"", "EXIT", "NONE", "0", "65", "USR1@", "USR1@x", "USR1@65536", "X:USR1", "B:", "$SIG"} {
+		_, ok := slurm.ParseSignal(v)
+		require.False(t, ok, v)
+	}
+	for word, want := range map[string]string{"10": "USR1", "sigterm": "TERM", "USR2": "USR2", "0": "EXIT", "61": "61"} {
+		require.Equal(t, want, slurm.SignalName(word))
+	}
+}

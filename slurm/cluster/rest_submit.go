@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"os"
@@ -11,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -155,33 +154,24 @@ var restFields = map[string]func(d *description, v string) error{
 		return err
 	},
 	"signal": func(d *description, v string) error {
-		rest, batch := strings.CutPrefix(v, "B:")
-		name, seconds, hasSeconds := strings.Cut(rest, "@")
-		number, err := strconv.Atoi(name)
-		if err != nil {
-			number = int(unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG")))
-		}
-		if number < 1 || number > 64 {
+		ahead, ok := slurm.ParseSignal(v)
+		if !ok {
 			return slurm.Sayf("Invalid --signal specification")
 		}
-		if d.version >= 39 {
-			d.set("kill_warning_signal", strconv.Itoa(number))
-			if n, err := strconv.Atoi(seconds); err == nil && hasSeconds {
-				d.set("kill_warning_delay", d.number(int64(n)))
+		number, _ := slurm.SignalNumber(ahead.Name)
+		if d.version < 39 {
+			said := fmt.Sprintf("%d@%d", number, int(ahead.Before.Seconds()))
+			if ahead.BatchOnly {
+				said = "B:" + said
 			}
-			if batch {
-				d.set("kill_warning_flags", []string{"BATCH_JOB"})
-			}
+			d.set("signal", said)
 			return nil
 		}
-		said := strconv.Itoa(number)
-		if batch {
-			said = "B:" + said
+		d.set("kill_warning_signal", strconv.Itoa(number))
+		d.set("kill_warning_delay", d.number(int64(ahead.Before.Seconds())))
+		if ahead.BatchOnly {
+			d.set("kill_warning_flags", []string{"BATCH_JOB"})
 		}
-		if hasSeconds {
-			said += "@" + seconds
-		}
-		d.set("signal", said)
 		return nil
 	},
 }

@@ -161,9 +161,6 @@ func checkHosts(v string) lang.Text {
 	return fine
 }
 
-// signals are the names that Slurm's --signal knows, without SIG.
-var signals = strings.Fields("HUP INT QUIT ABRT KILL ALRM TERM USR1 USR2 URG CONT STOP TSTP TTIN TTOU")
-
 var signalForm = lazy.New(`^(?:(?i:R|B|RB|BR):)?(?i:SIG)?([A-Za-z0-9]{1,8})(?:@([0-9]{1,5}))?$`)
 
 func checkSignal(v string) lang.Text {
@@ -171,8 +168,7 @@ func checkSignal(v string) lang.Text {
 	if m == nil {
 		return cmp.Or(unprintable(v), phrase("does not have the expected form", "格式不符"))
 	}
-	n, err := strconv.Atoi(m[1])
-	if isNumber := err == nil && n >= 1 && n <= 64; !isNumber && !slices.Contains(signals, strings.ToUpper(m[1])) {
+	if _, known := slurm.SignalNumber(m[1]); !known {
 		return phrase("is not a signal that Slurm knows", "不是 Slurm 认识的信号")
 	}
 	if seconds, _ := strconv.Atoi(m[2]); seconds > 65535 {

@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // signalled reports whether the ranks can receive a signal to save and end.
@@ -17,24 +19,14 @@ func (s Spec) exitSignal() string {
 	if s.Signal == "" {
 		return "USR1"
 	}
-	name, _, _ := strings.Cut(s.Signal, "@")
-	if i := strings.IndexByte(name, ':'); i >= 0 {
-		name = name[i+1:]
-	}
-	name = strings.TrimPrefix(strings.ToUpper(name), "SIG")
-	if n, ok := signalNames[name]; ok {
-		return n
-	}
-	return name
+	ahead, _ := slurm.ParseSignal(s.Signal)
+	return slurm.SignalName(ahead.Name)
 }
-
-// signalNames maps the signal numbers of Linux that people write to names.
-var signalNames = map[string]string{"1": "HUP", "2": "INT", "3": "QUIT", "10": "USR1", "12": "USR2", "15": "TERM"}
 
 // toBatch reports whether Slurm sends the signal to the batch shell alone.
 func (s Spec) toBatch() bool {
-	who, _, ok := strings.Cut(s.Signal, ":")
-	return ok && strings.ContainsAny(who, "Bb")
+	ahead, _ := slurm.ParseSignal(s.Signal)
+	return ahead.BatchOnly
 }
 
 // exitFlags returns the flags that make Megatron save and end on the signal, as far as

@@ -7,6 +7,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
@@ -193,13 +194,8 @@ func (c *checker) signal() (o script.Option, name string, toBatch, has bool) {
 	if !has {
 		return o, "", false, false
 	}
-	text := o.Text()
-	if to, rest, cut := strings.Cut(text, ":"); cut {
-		toBatch = strings.Contains(strings.ToUpper(to), "B")
-		text = rest
-	}
-	text, _, _ = strings.Cut(text, "@")
-	return o, script.SignalName(text), toBatch, true
+	ahead, _ := slurm.ParseSignal(o.Text())
+	return o, slurm.SignalName(ahead.Name), ahead.BatchOnly, true
 }
 
 // signalHandlers matches arguments that make programs handle signals.

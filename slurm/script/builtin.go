@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 func (r *reader) set(c *Command, f frame) {
@@ -122,7 +124,7 @@ func (r *reader) trap(c *Command, f frame) {
 	h := Handler{Shell: f.sh, Line: c.Line, Seq: c.Seq, Text: args[0].Text()}
 	h.Ignores, h.Resets = h.Text == "", h.Text == "-"
 	for _, a := range args[1:] {
-		h.Signals = append(h.Signals, SignalName(a.Text()))
+		h.Signals = append(h.Signals, slurm.SignalName(a.Text()))
 	}
 	r.job.Handlers = append(r.job.Handlers, h)
 	if h.Ignores || h.Resets {
@@ -141,19 +143,6 @@ func (r *reader) handler(v Value, f frame) {
 		g.sh.ended = false
 		r.stmts(file.Stmts, g)
 	})
-}
-
-var signalNumbers = map[string]string{
-	"0": "EXIT", "1": "HUP", "2": "INT", "3": "QUIT", "9": "KILL", "10": "USR1", "12": "USR2", "14": "ALRM", "15": "TERM", "18": "CONT", "19": "STOP", "23": "URG", "24": "XCPU",
-}
-
-// SignalName returns the name of a signal in capitals without SIG. s is a name or a
-// number.
-func SignalName(s string) string {
-	if n, ok := signalNumbers[s]; ok {
-		return n
-	}
-	return strings.TrimPrefix(strings.ToUpper(s), "SIG")
 }
 
 func (r *reader) read(c *Command, f frame) {

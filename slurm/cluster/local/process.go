@@ -3,11 +3,7 @@ package local
 import (
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // descendants lists the processes below pid, parents before children. It leaves out the
@@ -56,14 +52,4 @@ func killAll() {
 			return
 		}
 	}
-}
-
-// signalNumber reads a signal as sbatch accepts it: "USR1", "SIGUSR1" or "10".
-func signalNumber(name string) (syscall.Signal, bool) {
-	if n, err := strconv.Atoi(name); err == nil {
-		return syscall.Signal(n), n > 0 && n < 65
-	}
-	name = strings.ToUpper(name)
-	sig := unix.SignalNum("SIG" + strings.TrimPrefix(name, "SIG"))
-	return sig, sig != 0
 }

@@ -35,16 +35,9 @@ type request struct {
 	Output, Error    string
 	Chdir            string
 	Export           string
-	Signal           signalAhead
+	Signal           slurm.SignalAhead
 	Array            []int
 	ArrayLimit       int
-}
-
-// A signalAhead is --signal=[B:]NAME[@seconds].
-type signalAhead struct {
-	BatchOnly bool
-	Name      string
-	Before    time.Duration
 }
 
 // accepted are the options of sbatch that are ignored because they have no meaning on
@@ -122,7 +115,13 @@ var readers = map[string]func(r *request, v string) error{
 		r.Begin, err = slurm.ParseBegin(v, time.Now())
 		return err
 	},
-	"signal":     readSignal,
+	"signal": func(r *request, v string) error {
+		var ok bool
+		if r.Signal, ok = slurm.ParseSignal(v); !ok {
+			return slurm.Sayf("Invalid --signal specification")
+		}
+		return nil
+	},
 	"dependency": readDependency,
 	"array":      readArray,
 }
@@ -163,24 +162,6 @@ func readNodes(r *request, v string) error {
 		return slurm.Sayf("Node count specification invalid")
 	}
 	r.Nodes = n
-	return nil
-}
-
-func readSignal(r *request, v string) error {
-	rest, batch := strings.CutPrefix(v, "B:")
-	name, ahead, has := strings.Cut(rest, "@")
-	seconds := 60
-	if has {
-		n, err := strconv.Atoi(ahead)
-		if err != nil || n < 0 || n > 65535 {
-			return slurm.Sayf("Invalid --signal specification")
-		}
-		seconds = n
-	}
-	if _, ok := signalNumber(name); !ok {
-		return slurm.Sayf("Invalid --signal specification")
-	}
-	r.Signal = signalAhead{batch, name, time.Duration(seconds) * time.Second}
 	return nil
 }
 

@@ -72,7 +72,7 @@ func TestWhatAScriptAsksFor(t *testing.T) {
 	}
 	r, err := requestOf("--job-name=a --signal=B:USR1@300 --open-mode=append --hold --no-requeue --kill-on-invalid-dep=yes", "--job-name=b", "--requeue", "--open-mode=truncate")
 	require.NoError(t, err)
-	require.Equal(t, signalAhead{true, "USR1", 5 * time.Minute}, r.Signal)
+	require.Equal(t, slurm.SignalAhead{BatchOnly: true, Name: "USR1", Before: 5 * time.Minute}, r.Signal)
 	require.Equal(t, []bool{true, true, true, false}, []bool{r.Hold, r.Requeue, r.KillOnInvalidDep, r.Append})
 	require.Equal(t, "b", r.Name)
 	for name, want := range map[string]string{"": "sbatch", "given": "given"} {

@@ -169,8 +169,9 @@ func (r *runner) logCancellation(why string) {
 
 // signal sends the signal that --signal asks for ahead of the time limit: to the batch
 // shell alone, or to all steps but not to the shell.
-func (r *runner) signal(s signalAhead) {
-	sig, _ := signalNumber(s.Name)
+func (r *runner) signal(s slurm.SignalAhead) {
+	n, _ := slurm.SignalNumber(s.Name)
+	sig := syscall.Signal(n)
 	if s.BatchOnly {
 		_ = r.batch.Process.Signal(sig)
 		return
