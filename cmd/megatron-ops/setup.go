@@ -287,9 +287,7 @@ func mcpConfig(sh *shell, words []string) error {
 			return err
 		}
 		d := view.Doc{Title: setup.Title}
-		if setup.Command != "" {
-			d.Sections = append(d.Sections, view.Section{Code: setup.Command})
-		}
+		d.Add(view.Section{Code: setup.Command})
 		d.Sections = append(d.Sections, view.Section{Text: setup.File, Code: setup.Snippet})
 		if err := sh.draw(d); err != nil {
 			return err

@@ -6,6 +6,8 @@ import (
 
 	"charm.land/lipgloss/v2"
 	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 func draw(d Doc, s Style) string {
@@ -171,4 +173,14 @@ func TestBehindALeadTextIsWrappedBetweenWords(t *testing.T) {
 	require.Equal(t, "try: give one of uv, python,\n     --gpus-per-node\n", Behind("try: ", "give one of uv, python, --gpus-per-node", 28))
 	require.Equal(t, "建议：请给出一个可\n      读的文件\n", Behind("建议：", "请给出一个可读的文件", 18))
 	require.Equal(t, "a lead that takes all: one two\n", Behind("a lead that takes all: ", "one two", 24), "too narrow to wrap")
+}
+
+func TestWhatIsEmptyIsNotAdded(t *testing.T) {
+	var d Doc
+	d.Add(Section{Heading: "nothing"}, Section{Heading: "rows", Table: &Table{Header: []string{"a"}}}, Section{Heading: "one", Items: []string{"x"}})
+	require.Equal(t, []Section{{Heading: "one", Items: []string{"x"}}}, d.Sections)
+	var facts Facts
+	facts.Add(lang.ZH, "page", "网页", "")
+	facts.Add(lang.ZH, "page", "网页", "https://x")
+	require.Equal(t, Facts{{"网页", "https://x"}}, facts)
 }

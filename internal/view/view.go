@@ -43,7 +43,7 @@ func (d Doc) WithoutCharts() Doc {
 type Section struct {
 	Heading string
 	Text    string   // prose; blank lines separate paragraphs
-	Facts   []Fact   // short name and value pairs
+	Facts   Facts    // short name and value pairs
 	Table   *Table   // rows of equal length
 	Items   []string // a list
 	Code    string   // verbatim: a script, log lines
@@ -51,8 +51,27 @@ type Section struct {
 	Fold    bool     // detail that a chat folds away or uploads
 }
 
+// Add appends the sections that have something to show: a heading alone is nothing.
+func (d *Doc) Add(sections ...Section) {
+	for _, s := range sections {
+		if s.Text != "" || len(s.Facts) > 0 || s.Table != nil && len(s.Table.Rows) > 0 || len(s.Items) > 0 || s.Code != "" {
+			d.Sections = append(d.Sections, s)
+		}
+	}
+}
+
 // A Fact is a name and its value.
 type Fact struct{ Name, Value string }
+
+// Facts are facts in their order.
+type Facts []Fact
+
+// Add appends a fact whose name is given in both languages, unless its value is empty.
+func (fs *Facts) Add(l lang.Lang, en, zh, value string) {
+	if value != "" {
+		*fs = append(*fs, Fact{lang.Text{EN: en, ZH: zh}.In(l), value})
+	}
+}
 
 // A Table has a header and rows of the same length.
 type Table struct {

@@ -27,11 +27,11 @@ type ExplainIn struct {
 
 // ExplainOut explains the word.
 type ExplainOut struct {
-	Word  string      `json:"word"`
-	Kind  string      `json:"kind"`
-	Says  string      `json:"says"`
-	Do    string      `json:"do,omitempty"`
-	Facts []view.Fact `json:"facts,omitempty"`
+	Word  string     `json:"word"`
+	Kind  string     `json:"kind"`
+	Says  string     `json:"says"`
+	Do    string     `json:"do,omitempty"`
+	Facts view.Facts `json:"facts,omitempty"`
 	// Rules lists the rules that check a flag.
 	Rules []string `json:"rules,omitempty"`
 }
@@ -96,16 +96,10 @@ func explainRule(c *ops.Call, word string) (ExplainOut, bool) {
 		return ExplainOut{}, false
 	}
 	out := ExplainOut{Word: r.ID, Kind: "rule", Says: r.Requirement.In(c.Lang) + "\n" + r.Reason.In(c.Lang), Do: r.Remedy.In(c.Lang)}
-	if when := r.Condition.In(c.Lang); when != "" {
-		out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: "when", ZH: "适用条件"}.In(c.Lang), Value: when})
-	}
-	out.Facts = append(out.Facts,
-		view.Fact{Name: lang.Text{EN: "severity", ZH: "严重程度"}.In(c.Lang), Value: r.Severity.Says().In(c.Lang)},
-		view.Fact{Name: lang.Text{EN: "source", ZH: "来源"}.In(c.Lang), Value: r.Source},
-	)
-	if of := releasesOfRule(r); of.EN != "" {
-		out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: "releases", ZH: "版本"}.In(c.Lang), Value: of.In(c.Lang)})
-	}
+	out.Facts.Add(c.Lang, "when", "适用条件", r.Condition.In(c.Lang))
+	out.Facts.Add(c.Lang, "severity", "严重程度", r.Severity.Says().In(c.Lang))
+	out.Facts.Add(c.Lang, "source", "来源", r.Source)
+	out.Facts.Add(c.Lang, "releases", "版本", releasesOfRule(r).In(c.Lang))
 	return out, true
 }
 
@@ -140,11 +134,7 @@ func explainFlag(c *ops.Call, word string) (ExplainOut, bool) {
 	if foreign != "" {
 		out.Says = fmt.Sprintf(lang.Text{EN: "%s is another program's or an older name: Megatron-LM calls it %s", ZH: "%s 是其他程序或旧版本的名称：在 Megatron-LM 中是 %s"}.In(c.Lang), foreign, f.Name)
 	}
-	add := func(en, zh, v string) {
-		if v != "" {
-			out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: en, ZH: zh}.In(c.Lang), Value: v})
-		}
-	}
+	add := func(en, zh, v string) { out.Facts.Add(c.Lang, en, zh, v) }
 	add("also", "别名", strings.Join(f.Aliases, ", "))
 	add("choices", "可选值", strings.Join(f.Choices, ", "))
 	add("default", "默认值", f.Default)
@@ -174,7 +164,7 @@ func explainOption(c *ops.Call, word string) (ExplainOut, bool) {
 	out := ExplainOut{Word: o.Usage(), Kind: "option of sbatch or srun", Says: o.Says.In(c.Lang)}
 	for _, f := range job.Fields() {
 		if f.Name == strings.ReplaceAll(o.Long, "-", "_") {
-			out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: "in a specification", ZH: "在作业规格中"}.In(c.Lang), Value: f.Name})
+			out.Facts.Add(c.Lang, "in a specification", "在作业规格中", f.Name)
 		}
 	}
 	return out, true
@@ -186,9 +176,7 @@ func explainVariable(c *ops.Call, word string) (ExplainOut, bool) {
 		return ExplainOut{}, false
 	}
 	out := ExplainOut{Word: v.Name, Kind: "variable of Slurm's", Says: v.Says.In(c.Lang)}
-	if v.With != "" {
-		out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: "set only with", ZH: "仅在使用该选项时设置"}.In(c.Lang), Value: v.With})
-	}
+	out.Facts.Add(c.Lang, "set only with", "仅在使用该选项时设置", v.With)
 	return out, true
 }
 
@@ -250,12 +238,8 @@ func explainField(c *ops.Call, word string) (ExplainOut, bool) {
 	for _, f := range job.Fields() {
 		if f.Name == word {
 			out := ExplainOut{Word: f.Name, Kind: "field of the job specification", Says: f.Doc.In(c.Lang)}
-			if f.Example != "" {
-				out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: "example", ZH: "示例"}.In(c.Lang), Value: f.Example})
-			}
-			if f.Default != "" {
-				out.Facts = append(out.Facts, view.Fact{Name: lang.Text{EN: "default", ZH: "默认值"}.In(c.Lang), Value: f.Default})
-			}
+			out.Facts.Add(c.Lang, "example", "示例", f.Example)
+			out.Facts.Add(c.Lang, "default", "默认值", f.Default)
 			return out, true
 		}
 	}
@@ -265,11 +249,9 @@ func explainField(c *ops.Call, word string) (ExplainOut, bool) {
 // View explains the word first, and then says what to do.
 func (o ExplainOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{Title: o.Word, Sections: []view.Section{{Text: o.Says, Facts: o.Facts}}}
-	if o.Do != "" {
-		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "what to do", ZH: "怎么办"}.In(l), Text: o.Do})
-	}
-	if len(o.Rules) > 0 {
-		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "rules that check it", ZH: "相关规则"}.In(l), Items: o.Rules})
-	}
+	d.Add(
+		view.Section{Heading: lang.Text{EN: "what to do", ZH: "怎么办"}.In(l), Text: o.Do},
+		view.Section{Heading: lang.Text{EN: "rules that check it", ZH: "相关规则"}.In(l), Items: o.Rules},
+	)
 	return d
 }

@@ -137,13 +137,8 @@ func standInNote(p slurm.Partition, l lang.Lang) []view.Section {
 	}.In(l), p.Name, p.Total)}}
 }
 
-func limitFacts(p PartitionOut, l lang.Lang) []view.Fact {
-	var fs []view.Fact
-	add := func(en, zh, value string) {
-		if value != "" {
-			fs = append(fs, view.Fact{Name: lang.Text{EN: en, ZH: zh}.In(l), Value: value})
-		}
-	}
+func limitFacts(p PartitionOut, l lang.Lang) (fs view.Facts) {
+	add := func(en, zh, value string) { fs.Add(l, en, zh, value) }
 	yes := func(on bool) string {
 		if on {
 			return lang.Text{EN: "yes", ZH: "是"}.In(l)

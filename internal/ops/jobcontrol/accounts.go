@@ -177,18 +177,14 @@ func (o AccountsOut) View(l lang.Lang) view.Doc {
 		}
 	}
 	d.Sections = append(d.Sections, view.Section{Table: t})
-	if len(says) > 0 {
-		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "fair share", ZH: "公平份额"}.In(l), Items: says})
-	}
+	d.Add(view.Section{Heading: lang.Text{EN: "fair share", ZH: "公平份额"}.In(l), Items: says})
 	q := &view.Table{Header: view.Columns(l, "QOS|priority|limits|preempts", "QOS|优先级|限制|可抢占")}
 	for _, one := range o.QOS {
 		q.Rows = append(q.Rows, []string{one.Name, strconv.Itoa(one.Priority), limits(l,
 			"time", "时限", one.MaxWall, "per job", "单作业", one.MaxTRES, "per user", "每用户", one.MaxTRESPU, "jobs per user", "每用户作业", one.MaxJobsPU,
 			"in the queue", "排队", one.MaxSubmit, "in total", "合计", one.GrpTRES), strings.Join(one.Preempts, ",")})
 	}
-	if len(q.Rows) > 0 {
-		d.Sections = append(d.Sections, view.Section{Table: q})
-	}
+	d.Add(view.Section{Table: q})
 	return d
 }
 

@@ -232,9 +232,7 @@ func (o PipelineOut) View(l lang.Lang) view.Doc {
 			takes = append(takes, says.In(l))
 		}
 	}
-	if len(takes) > 0 {
-		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "handed on", ZH: "传递的数值"}.In(l), Items: takes})
-	}
+	d.Add(view.Section{Heading: lang.Text{EN: "handed on", ZH: "传递的数值"}.In(l), Items: takes})
 	for _, s := range o.Steps {
 		for _, p := range s.Problems {
 			if p.Severity == rules.Error {

@@ -221,8 +221,6 @@ func (o QueueOut) View(l lang.Lang) view.Doc {
 	if o.ranked {
 		d.Next = []string{"priority " + string(o.Jobs[0].ID)}
 	}
-	if len(why.Items) > 0 {
-		d.Sections = append(d.Sections, why)
-	}
+	d.Add(why)
 	return d
 }

@@ -144,21 +144,18 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 		Tone:     Tone(o.State),
 		Sections: []view.Section{{Text: strings.TrimSpace(o.lastRun(l) + "\n" + o.Meaning + "\n" + o.Do), Facts: jobFacts(o.Job, l)}},
 	}
-	if o.Page != "" {
-		d.Sections[0].Facts = append(d.Sections[0].Facts, view.Fact{Name: lang.Text{EN: "page", ZH: "网页"}.In(l), Value: o.Page})
-	}
-	if o.Tracked != "" {
-		d.Sections[0].Facts = append(d.Sections[0].Facts, view.Fact{Name: joblogs.TextTracked.In(l), Value: o.Tracked})
-	}
+	facts := &d.Sections[0].Facts
+	facts.Add(l, "page", "网页", o.Page)
+	facts.Add(l, joblogs.TextTracked.EN, joblogs.TextTracked.ZH, o.Tracked)
 	if o.Source != nil {
-		d.Sections[0].Facts = append(d.Sections[0].Facts, view.Fact{Name: lang.Text{EN: "code", ZH: "代码"}.In(l), Value: launch.SourceLine(o.Source).In(l)})
+		facts.Add(l, "code", "代码", launch.SourceLine(o.Source).In(l))
 	}
 	hangs := o.Pulse != nil && o.Pulse.MayHang
 	switch {
 	case hangs:
 		d.Sections = append(d.Sections, view.Section{Text: o.Pulse.Says().In(l)})
 	case o.Pulse != nil:
-		d.Sections[0].Facts = append(d.Sections[0].Facts, view.Fact{Name: lang.Text{EN: "progress", ZH: "进展"}.In(l), Value: o.Pulse.Says().In(l)})
+		d.Sections[0].Facts.Add(l, "progress", "进展", o.Pulse.Says().In(l))
 	}
 	if o.GPUUse != nil {
 		d.Sections = append(d.Sections, view.Section{Text: o.GPUUse.Says().In(l)})
@@ -244,11 +241,10 @@ func Tone(s slurm.State) view.Tone {
 	return view.Plain
 }
 
-func jobFacts(j slurm.Job, l lang.Lang) []view.Fact {
-	var fs []view.Fact
+func jobFacts(j slurm.Job, l lang.Lang) (fs view.Facts) {
 	add := func(en, zh, value string) {
-		if value != "" && value != "0" {
-			fs = append(fs, view.Fact{Name: lang.Text{EN: en, ZH: zh}.In(l), Value: value})
+		if value != "0" {
+			fs.Add(l, en, zh, value)
 		}
 	}
 	if j.State == slurm.Pending {

@@ -337,9 +337,7 @@ func missing(path string) bool {
 // View says how the wait ended.
 func (o WaitOut) View(l lang.Lang) view.Doc {
 	d := StatusOut{Job: o.Job}.View(l)
-	if len(o.Alarms) > 0 {
-		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "while it ran", ZH: "运行期间"}.In(l), Items: o.Alarms})
-	}
+	d.Add(view.Section{Heading: lang.Text{EN: "while it ran", ZH: "运行期间"}.In(l), Items: o.Alarms})
 	switch {
 	case o.Cancelled:
 		d.Tone = view.Good

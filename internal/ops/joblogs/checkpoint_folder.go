@@ -179,11 +179,7 @@ func (o CheckpointFolderOut) View(l lang.Lang) view.Doc {
 		d.Tone, d.Title = view.Bad, lang.Text{EN: "%s, %s: not complete", ZH: "%s，%s：不完整"}.With(at, string(o.Format)).In(l)
 	}
 	s := view.Section{}
-	add := func(en, zh, value string) {
-		if value != "" {
-			s.Facts = append(s.Facts, view.Fact{Name: lang.Text{EN: en, ZH: zh}.In(l), Value: value})
-		}
-	}
+	add := func(en, zh, value string) { s.Facts.Add(l, en, zh, value) }
 	add("path", "路径", o.Path)
 	if o.Saved.TP > 0 {
 		add("saved with", "保存时的布局", o.Saved.Words())

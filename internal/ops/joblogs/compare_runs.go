@@ -171,8 +171,6 @@ func (o CompareOut) View(l lang.Lang) view.Doc {
 		}
 		d.Sections = append([]view.Section{{Heading: lang.Text{EN: "specification", ZH: "规格"}.In(l), Table: t}}, d.Sections...)
 	}
-	if o.Script != "" {
-		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "script", ZH: "脚本"}.In(l), Code: o.Script, Lang: "diff", Fold: true})
-	}
+	d.Add(view.Section{Heading: lang.Text{EN: "script", ZH: "脚本"}.In(l), Code: o.Script, Lang: "diff", Fold: true})
 	return d
 }

@@ -295,9 +295,7 @@ func (o MetricsOut) View(l lang.Lang) view.Doc {
 			d.Tone = view.Warn
 		}
 	}
-	if len(o.GPUs) > 0 {
-		d.Sections = append(d.Sections, gpuSection(o.GPUs, l))
-	}
+	d.Add(gpuSection(o.GPUs, l))
 	switch {
 	case o.SpareS != nil && *o.SpareS < 0:
 		d.Tone = view.Warn

@@ -123,8 +123,6 @@ func (o DiffOut) View(l lang.Lang) view.Doc {
 		t.Rows = append(t.Rows, []string{ch.Field, ch.Old, ch.New})
 	}
 	d.Sections = []view.Section{{Table: t}}
-	if o.Script != "" {
-		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "script", ZH: "脚本"}.In(l), Code: o.Script, Fold: true})
-	}
+	d.Add(view.Section{Heading: lang.Text{EN: "script", ZH: "脚本"}.In(l), Code: o.Script, Fold: true})
 	return d
 }

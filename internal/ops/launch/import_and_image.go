@@ -91,9 +91,7 @@ func (o ImportOut) View(l lang.Lang) view.Doc {
 	for _, s := range o.Specs {
 		d.Sections = append(d.Sections, view.Section{Code: s, Lang: "yaml"})
 	}
-	if len(o.notes) > 0 {
-		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "not carried over unchanged", ZH: "未能原样保留"}.In(l), Items: o.notes})
-	}
+	d.Add(view.Section{Heading: lang.Text{EN: "not carried over unchanged", ZH: "未能原样保留"}.In(l), Items: o.notes})
 	return d
 }
 

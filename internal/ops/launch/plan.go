@@ -246,9 +246,7 @@ func (o PlanOut) View(l lang.Lang) view.Doc {
 	if o.Against != nil {
 		d.Sections = append(d.Sections, o.Against.section(l))
 	}
-	if len(o.Read) > 0 {
-		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "how the script was read", ZH: "对脚本的读法"}.In(l), Items: noteLines(o.Read, l)})
-	}
+	d.Add(view.Section{Heading: lang.Text{EN: "how the script was read", ZH: "对脚本的读法"}.In(l), Items: noteLines(o.Read, l)})
 	if facts := derivedFacts(o.Derived); len(facts) > 0 && o.OK {
 		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "what follows from it", ZH: "由此得出"}.In(l), Facts: facts})
 	}

@@ -139,8 +139,6 @@ func (o RenderOut) Verbatim() string { return o.Script }
 // View shows the script and its warnings.
 func (o RenderOut) View(lang.Lang) view.Doc {
 	d := view.Doc{Sections: []view.Section{{Code: o.Script, Lang: "bash"}}}
-	if len(o.Warnings) > 0 {
-		d.Sections = append(d.Sections, view.Section{Items: o.Warnings})
-	}
+	d.Add(view.Section{Items: o.Warnings})
 	return d
 }
