@@ -41,99 +41,58 @@ type Property struct {
 
 // MarshalJSON writes s in the order type, description, constraints, parts.
 func (s *Schema) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	sep := byte('{')
-	put := func(key string, v any) error {
-		raw, err := marshalPlain(v)
-		if err != nil {
-			return err
-		}
-		b.WriteByte(sep)
-		sep = ','
-		b.WriteByte('"')
-		b.WriteString(key)
-		b.WriteString(`":`)
-		b.Write(raw)
-		return nil
-	}
 	if s.Nullable && s.Type != "" {
 		// Two branches are used instead of a list of types, because some clients map a
 		// schema onto a dialect in which a type is one word.
 		one := *s
 		one.Nullable, one.Description = false, ""
-		if s.Description != "" {
-			if err := put("description", s.Description); err != nil {
-				return nil, err
-			}
-		}
-		if err := put("anyOf", []*Schema{&one, {Type: "null"}}); err != nil {
-			return nil, err
-		}
-		b.WriteByte('}')
-		return b.Bytes(), nil
+		return marshalPlain(struct {
+			Description string    `json:"description,omitempty"`
+			AnyOf       []*Schema `json:"anyOf"`
+		}{s.Description, []*Schema{&one, {Type: "null"}}})
 	}
-	var err error
-	add := func(set bool, key string, v any) {
-		if set && err == nil {
-			err = put(key, v)
-		}
-	}
-	add(s.Type != "", "type", s.Type)
-	add(s.Description != "", "description", s.Description)
-	add(s.Format != "", "format", s.Format)
-	add(len(s.Enum) > 0, "enum", s.Enum)
-	add(s.Default != nil, "default", s.Default)
-	add(s.Items != nil, "items", s.Items)
+	doc := struct {
+		Type        string      `json:"type,omitempty"`
+		Description string      `json:"description,omitempty"`
+		Format      string      `json:"format,omitempty"`
+		Enum        []string    `json:"enum,omitempty"`
+		Default     any         `json:"default,omitempty"`
+		Items       *Schema     `json:"items,omitempty"`
+		Properties  *properties `json:"properties,omitempty"`
+		Required    []string    `json:"required,omitempty"`
+		Others      any         `json:"additionalProperties,omitempty"`
+	}{s.Type, s.Description, s.Format, s.Enum, s.Default, s.Items, nil, s.Required, nil}
 	if s.Type == "object" && s.Values == nil && (len(s.Properties) > 0 || s.Closed) {
-		add(true, "properties", properties(s.Properties))
+		doc.Properties = (*properties)(&s.Properties)
 	}
-	add(len(s.Required) > 0, "required", s.Required)
 	if s.Closed {
-		add(true, "additionalProperties", false)
-	} else {
-		add(s.Values != nil, "additionalProperties", s.Values)
+		doc.Others = false
+	} else if s.Values != nil {
+		doc.Others = s.Values
 	}
-	if err != nil {
-		return nil, err
-	}
-	if sep == '{' {
-		b.WriteByte('{')
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	return marshalPlain(doc)
 }
 
 type properties []Property
 
 func (ps properties) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
+	b := []byte{'{'}
 	for i, p := range ps {
+		one, err := marshalPlain(map[string]*Schema{p.Name: p.Schema})
+		if err != nil {
+			return nil, err
+		}
 		if i > 0 {
-			b.WriteByte(',')
+			b = append(b, ',')
 		}
-		name, err := json.Marshal(p.Name)
-		if err != nil {
-			return nil, err
-		}
-		value, err := p.Schema.MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
-		b.Write(name)
-		b.WriteByte(':')
-		b.Write(value)
+		b = append(b, one[1:len(one)-1]...)
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	return append(b, '}'), nil
 }
 
 // marshalPlain is json.Marshal without HTML escapes, so that a schema's texts stay
 // readable.
 func marshalPlain(v any) ([]byte, error) {
-	if s, ok := v.(*Schema); ok {
-		return s.MarshalJSON()
-	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
