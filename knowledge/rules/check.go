@@ -257,23 +257,23 @@ func parserProblem(e megatron.ParseError, c *cfg, l lang.Lang) Problem {
 		message, fix = unknownFlag(e, c.Release)
 		p.Effect = "" // it depends on what the flag was meant to do
 	case megatron.StrayValue:
-		message = t(fmt.Sprintf("%q belongs to no flag", words), fmt.Sprintf("%q 不属于任何参数", words))
+		message = t("%q belongs to no flag", "%q 不属于任何参数").With(words)
 		if e.Flag != "" {
 			message = t(fmt.Sprintf("%q after %s belongs to no flag", words, e.Flag), fmt.Sprintf("%s 之后的 %q 不属于任何参数", e.Flag, words))
 		}
 	case megatron.BadValue:
 		message = t(fmt.Sprintf("%s takes %s, not %q", e.Flag, kindOf(e.Known).EN, words), fmt.Sprintf("%s 需要%s，而不是 %q", e.Flag, kindOf(e.Known).ZH, words))
 	case megatron.BadChoice:
-		message = t(fmt.Sprintf("%s has no choice %q", e.Flag, words), fmt.Sprintf("%s 没有取值 %q", e.Flag, words))
+		message = t("%s has no choice %q", "%s 没有取值 %q").With(e.Flag, words)
 		if len(e.Known.Choices) > 0 {
 			fix = t("use one of "+strings.Join(e.Known.Choices, ", "), "取其一："+strings.Join(e.Known.Choices, "、"))
 		}
 	case megatron.MissingValue:
-		message = t(fmt.Sprintf("%s needs a value", e.Flag), fmt.Sprintf("%s 缺少取值", e.Flag))
+		message = t("%s needs a value", "%s 缺少取值").With(e.Flag)
 	case megatron.ExtraValue:
-		message = t(fmt.Sprintf("%s takes no value, but %q was given", e.Flag, words), fmt.Sprintf("%s 不带值，却给了 %q", e.Flag, words))
+		message = t("%s takes no value, but %q was given", "%s 不带值，却给了 %q").With(e.Flag, words)
 	case megatron.AsksForHelp:
-		message = t(fmt.Sprintf("%s prints the help and ends the job with status 0", e.Flag), fmt.Sprintf("%s 会打印帮助并以状态 0 结束作业", e.Flag))
+		message = t("%s prints the help and ends the job with status 0", "%s 会打印帮助并以状态 0 结束作业").With(e.Flag)
 	}
 	p.Message = message.In(l)
 	if fix.EN != "" {

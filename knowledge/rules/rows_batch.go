@@ -1,8 +1,6 @@
 package rules
 
 import (
-	"fmt"
-
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
@@ -175,7 +173,7 @@ func fixBatch(batch, step int) lang.Text {
 	}
 	below, above := batch/step*step, (batch/step+1)*step
 	if below <= 0 {
-		return t(fmt.Sprintf("use %d (a multiple of %d)", above, step), fmt.Sprintf("改用 %d（%d 的倍数）", above, step))
+		return t("use %d (a multiple of %d)", "改用 %d（%d 的倍数）").With(above, step)
 	}
-	return t(fmt.Sprintf("use %d or %d (multiples of %d)", below, above, step), fmt.Sprintf("改用 %d 或 %d（%d 的倍数）", below, above, step))
+	return t("use %d or %d (multiples of %d)", "改用 %d 或 %d（%d 的倍数）").With(below, above, step)
 }

@@ -1,8 +1,6 @@
 package rules
 
 import (
-	"fmt"
-
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
@@ -75,7 +73,7 @@ func checkpointRows() []row {
 					return lang.Text{}
 				}
 				up := (c.SaveRetainInterval.V/c.SaveInterval.V + 1) * c.SaveInterval.V
-				return t(fmt.Sprintf("use --save-retain-interval %d", up), fmt.Sprintf("改用 --save-retain-interval %d", up))
+				return t("use --save-retain-interval %d", "改用 --save-retain-interval %d").With(up)
 			},
 		},
 		{

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -29,7 +28,7 @@ func expertRows() []row {
 			why: t("each rank holds the same number of experts", "每个 rank 持有同样多的专家"), do: t("use an EP that divides the experts", "选能整除专家数的 EP"),
 			broken: func(c *cfg) bool { return c.EP > 1 && c.Experts != 0 && !multiple(c.Experts, c.EP) },
 			fix: func(c *cfg) lang.Text {
-				return t(fmt.Sprintf("use EP: one of %s (%d experts)", divisors(c.Experts), c.Experts), fmt.Sprintf("EP 取 %s 之一（共 %d 个专家）", divisors(c.Experts), c.Experts))
+				return t("use EP: one of %s (%d experts)", "EP 取 %s 之一（共 %d 个专家）").With(divisors(c.Experts), c.Experts)
 			},
 		},
 		{
@@ -276,7 +275,7 @@ func expertRows() []row {
 				if c.Experts <= 0 {
 					return t("drop the group flags: the model is dense", "去掉分组参数：模型是稠密的")
 				}
-				return t(fmt.Sprintf("use %s groups (%d experts)", divisors(c.Experts), c.Experts), fmt.Sprintf("组数取 %s（共 %d 个专家）", divisors(c.Experts), c.Experts))
+				return t("use %s groups (%d experts)", "组数取 %s（共 %d 个专家）").With(divisors(c.Experts), c.Experts)
 			},
 		},
 		{
@@ -293,7 +292,7 @@ func expertRows() []row {
 				return c.MoeLayerFreq.IsList && layerSpecs(c) && len(c.MoeLayerFreq.List) != c.Layers
 			},
 			fix: func(c *cfg) lang.Text {
-				return t(fmt.Sprintf("the list has %d entries; the model has %d layers", len(c.MoeLayerFreq.List), c.Layers), fmt.Sprintf("列表有 %d 项，而模型有 %d 层", len(c.MoeLayerFreq.List), c.Layers))
+				return t("the list has %d entries; the model has %d layers", "列表有 %d 项，而模型有 %d 层").With(len(c.MoeLayerFreq.List), c.Layers)
 			},
 		},
 		{

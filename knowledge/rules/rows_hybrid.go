@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -71,7 +70,7 @@ func hybridRows() []row {
 				return c.Hybrid != nil && c.PP > 0 && (c.Hybrid.Segments > 1 || c.PP <= 1) && !multiple(c.Hybrid.Segments, c.PP)
 			},
 			fix: func(c *cfg) lang.Text {
-				return t(fmt.Sprintf("the pattern has %d segments; PP is %d", c.Hybrid.Segments, c.PP), fmt.Sprintf("模式有 %d 段，而 PP 为 %d", c.Hybrid.Segments, c.PP))
+				return t("the pattern has %d segments; PP is %d", "模式有 %d 段，而 PP 为 %d").With(c.Hybrid.Segments, c.PP)
 			},
 		},
 		{

@@ -41,8 +41,7 @@ func modelRows() []row {
 			},
 			fix: func(c *cfg) lang.Text {
 				h, n := c.HiddenSize.V, max(c.NumAttentionHeads.V, 1)
-				return t(fmt.Sprintf("use --hidden-size %d, or %s heads, or give --kv-channels", (h/n+1)*n, nearDivisors(h, n)),
-					fmt.Sprintf("改用 --hidden-size %d，或 %s 个头，或给出 --kv-channels", (h/n+1)*n, nearDivisors(h, n)))
+				return t("use --hidden-size %d, or %s heads, or give --kv-channels", "改用 --hidden-size %d，或 %s 个头，或给出 --kv-channels").With((h/n+1)*n, nearDivisors(h, n))
 			},
 		},
 		{
@@ -54,7 +53,7 @@ func modelRows() []row {
 			broken: func(c *cfg) bool { return c.CP > 1 && c.Asked.SeqLength.OK && !multiple(c.Asked.SeqLength.V, 2*c.CP) },
 			fix: func(c *cfg) lang.Text {
 				up := (c.Asked.SeqLength.V/(2*c.CP) + 1) * 2 * c.CP
-				return t(fmt.Sprintf("use --seq-length %d", up), fmt.Sprintf("改用 --seq-length %d", up))
+				return t("use --seq-length %d", "改用 --seq-length %d").With(up)
 			},
 		},
 		{
@@ -83,7 +82,7 @@ func modelRows() []row {
 				return c.SeqLength.OK && c.MaxPositionEmbeddings.OK && c.MaxPositionEmbeddings.V < c.SeqLength.V
 			},
 			fix: func(c *cfg) lang.Text {
-				return t(fmt.Sprintf("use --max-position-embeddings %d", c.SeqLength.V), fmt.Sprintf("改用 --max-position-embeddings %d", c.SeqLength.V))
+				return t("use --max-position-embeddings %d", "改用 --max-position-embeddings %d").With(c.SeqLength.V)
 			},
 		},
 		{
@@ -205,8 +204,7 @@ func modelRows() []row {
 						best = d
 					}
 				}
-				return t(fmt.Sprintf("use TP %d: %d heads are divisible by %s", best, n, divisors(n)),
-					fmt.Sprintf("改用 TP %d：%d 个头可被 %s 整除", best, n, divisors(n)))
+				return t("use TP %d: %d heads are divisible by %s", "改用 TP %d：%d 个头可被 %s 整除").With(best, n, divisors(n))
 			},
 		},
 		{

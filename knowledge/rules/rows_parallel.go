@@ -74,7 +74,7 @@ func parallelRows() []row {
 				if c.CP == 1 {
 					return t("leave --hierarchical-context-parallel-sizes out: CP is 1", "CP 为 1，去掉 --hierarchical-context-parallel-sizes")
 				}
-				return t(fmt.Sprintf("give sizes whose product is %d", c.CP), fmt.Sprintf("给出乘积为 %d 的大小", c.CP))
+				return t("give sizes whose product is %d", "给出乘积为 %d 的大小").With(c.CP)
 			},
 		},
 		{
@@ -238,8 +238,7 @@ func parallelRows() []row {
 			do:     t("give a divisor of DP × CP", "改成 DP × CP 的约数"),
 			broken: func(c *cfg) bool { return c.DP > 0 && !multiple(c.DP*c.CP, c.NumDistributedOptimizerInstances) },
 			fix: func(c *cfg) lang.Text {
-				return t(fmt.Sprintf("give one of %s (the divisors of DP × CP = %d)", divisors(c.DP*c.CP), c.DP*c.CP),
-					fmt.Sprintf("取 %s 之一（DP × CP = %d 的约数）", divisors(c.DP*c.CP), c.DP*c.CP))
+				return t("give one of %s (the divisors of DP × CP = %d)", "取 %s 之一（DP × CP = %d 的约数）").With(divisors(c.DP*c.CP), c.DP*c.CP)
 			},
 		},
 		{
@@ -258,8 +257,7 @@ func parallelRows() []row {
 			do:     t("give a divisor of WORLD_SIZE / (ETP × EP × PP)", "改成 WORLD_SIZE / (ETP × EP × PP) 的约数"),
 			broken: func(c *cfg) bool { return c.EDP > 0 && !multiple(c.EDP, c.NumDistributedOptimizerInstances) },
 			fix: func(c *cfg) lang.Text {
-				return t(fmt.Sprintf("give one of %s (the expert data-parallel size is %d)", divisors(c.EDP), c.EDP),
-					fmt.Sprintf("取 %s 之一（专家数据并行大小为 %d）", divisors(c.EDP), c.EDP))
+				return t("give one of %s (the expert data-parallel size is %d)", "取 %s 之一（专家数据并行大小为 %d）").With(divisors(c.EDP), c.EDP)
 			}, after: "optimizer-instances-divide-dp",
 		},
 		{
@@ -335,15 +333,13 @@ func fixWorld(c *cfg) lang.Text {
 // fixExpertGrid proposes ETP 1, else a smaller EP, else a multiple of GPUs.
 func fixExpertGrid(c *cfg) lang.Text {
 	if c.ETP > 1 && multiple(c.World, c.EP*c.PP*c.EGTP) {
-		return t(fmt.Sprintf("add --expert-tensor-parallel-size 1: then EP %d × PP %d divides %d GPUs", c.EP, c.PP, c.World),
-			fmt.Sprintf("加 --expert-tensor-parallel-size 1：EP %d × PP %d 即可整除 %d 张 GPU", c.EP, c.PP, c.World))
+		return t("add --expert-tensor-parallel-size 1: then EP %d × PP %d divides %d GPUs", "加 --expert-tensor-parallel-size 1：EP %d × PP %d 即可整除 %d 张 GPU").With(c.EP, c.PP, c.World)
 	}
 	for ep := min(c.EP, largest) - 1; ep > 0; ep-- {
 		if multiple(c.World, c.ETP*ep*c.PP*c.EGTP) && (c.Experts == 0 || multiple(c.Experts, ep)) {
-			return t(fmt.Sprintf("use EP %d: ETP %d × EP %d × PP %d divides %d GPUs", ep, c.ETP, ep, c.PP, c.World),
-				fmt.Sprintf("改用 EP %d：ETP %d × EP %d × PP %d 可整除 %d 张 GPU", ep, c.ETP, ep, c.PP, c.World))
+			return t("use EP %d: ETP %d × EP %d × PP %d divides %d GPUs", "改用 EP %d：ETP %d × EP %d × PP %d 可整除 %d 张 GPU").With(ep, c.ETP, ep, c.PP, c.World)
 		}
 	}
 	size := c.ETP * c.EP * c.PP * c.EGTP
-	return t(fmt.Sprintf("use a multiple of %d GPUs", size), fmt.Sprintf("GPU 数改为 %d 的倍数", size))
+	return t("use a multiple of %d GPUs", "GPU 数改为 %d 的倍数").With(size)
 }

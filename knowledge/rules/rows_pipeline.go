@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -50,7 +49,7 @@ func pipelineRows() []row {
 				return c.PipelineModelParallelLayout.OK && c.BadStage == 0 && c.PP > 0 && !multiple(len(c.Stages), c.PP)
 			},
 			fix: func(c *cfg) lang.Text {
-				return t(fmt.Sprintf("the layout has %d stages; PP is %d", len(c.Stages), c.PP), fmt.Sprintf("布局有 %d 级，而 PP 为 %d", len(c.Stages), c.PP))
+				return t("the layout has %d stages; PP is %d", "布局有 %d 级，而 PP 为 %d").With(len(c.Stages), c.PP)
 			},
 		},
 		{
@@ -79,7 +78,7 @@ func pipelineRows() []row {
 			},
 			fix: func(c *cfg) lang.Text {
 				n := c.SplitLayers / c.PP
-				return t(fmt.Sprintf("use %s: one of %s", vpLayers, divisors(n)), fmt.Sprintf("%s 取 %s 之一", vpLayers, divisors(n)))
+				return t("use %s: one of %s", "%s 取 %s 之一").With(vpLayers, divisors(n))
 			},
 		},
 		{
@@ -218,7 +217,7 @@ func pipelineRows() []row {
 			},
 			fix: func(c *cfg) lang.Text {
 				layers, stages := middle(c)
-				return t(fmt.Sprintf("%d layers are left for %d middle stages", layers, stages), fmt.Sprintf("剩 %d 层，而中间级有 %d 个", layers, stages))
+				return t("%d layers are left for %d middle stages", "剩 %d 层，而中间级有 %d 个").With(layers, stages)
 			},
 		},
 		{
@@ -231,7 +230,7 @@ func pipelineRows() []row {
 			},
 			fix: func(c *cfg) lang.Text {
 				layers, stages := middle(c)
-				return t(fmt.Sprintf("%d layers are left for %d middle stages", layers, stages), fmt.Sprintf("剩 %d 层分给 %d 个中间级", layers, stages))
+				return t("%d layers are left for %d middle stages", "剩 %d 层分给 %d 个中间级").With(layers, stages)
 			},
 		},
 		{
@@ -282,7 +281,7 @@ func pipelineRows() []row {
 			},
 			fix: func(c *cfg) lang.Text {
 				n, _ := rankLayers(c)
-				return t(fmt.Sprintf("%d layers on a rank: use one of %s", n, divisors(n)), fmt.Sprintf("每个 rank 有 %d 层：取 %s 之一", n, divisors(n)))
+				return t("%d layers on a rank: use one of %s", "每个 rank 有 %d 层：取 %s 之一").With(n, divisors(n))
 			},
 		},
 		{
@@ -309,11 +308,10 @@ func pipelineRows() []row {
 			fix: func(c *cfg) lang.Text {
 				g := group(c)
 				if g < c.PP {
-					return t(fmt.Sprintf("use a group size of %d or more", c.PP), fmt.Sprintf("组大小取 %d 或更大", c.PP))
+					return t("use a group size of %d or more", "组大小取 %d 或更大").With(c.PP)
 				}
 				batch := g * c.MicroBatchSize.V * c.DP * c.GTP
-				return t(fmt.Sprintf("there are %d microbatches: use --global-batch-size %d or more, or no virtual stages", c.Microbatches, batch),
-					fmt.Sprintf("当前只有 %d 个微批：--global-batch-size 取 %d 或更大，或不用虚拟级", c.Microbatches, batch))
+				return t("there are %d microbatches: use --global-batch-size %d or more, or no virtual stages", "当前只有 %d 个微批：--global-batch-size 取 %d 或更大，或不用虚拟级").With(c.Microbatches, batch)
 			},
 		},
 		{
@@ -445,6 +443,5 @@ func fixLayersByPP(c *cfg) lang.Text {
 			best = d
 		}
 	}
-	return t(fmt.Sprintf("use PP %d: %d layers are divisible by %s", best, n, divisors(n)),
-		fmt.Sprintf("改用 PP %d：%d 层可被 %s 整除", best, n, divisors(n)))
+	return t("use PP %d: %d layers are divisible by %s", "改用 PP %d：%d 层可被 %s 整除").With(best, n, divisors(n))
 }

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -60,7 +59,7 @@ func recomputeRows() []row {
 			why: t("the last layer is used at once and never offloaded", "最后一层立即使用，不会被卸载"), do: t("lower N", "减小 N"),
 			broken: func(c *cfg) bool { return c.CPUOffload && c.NumLayers.OK && c.CpuOffloadingNumLayers >= c.Layers },
 			fix: func(c *cfg) lang.Text {
-				return t(fmt.Sprintf("use at most %d", c.Layers-1), fmt.Sprintf("最多 %d", c.Layers-1))
+				return t("use at most %d", "最多 %d").With(c.Layers - 1)
 			},
 		},
 		{

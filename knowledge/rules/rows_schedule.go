@@ -1,8 +1,6 @@
 package rules
 
 import (
-	"fmt"
-
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
@@ -129,8 +127,7 @@ func scheduleRows() []row {
 			broken: func(c *cfg) bool { s, ok := lrSpan(c); return ok && s.warmup >= s.decay },
 			fix: func(c *cfg) lang.Text {
 				if c.TrainIters.OK && c.LrWarmupIters > 0 {
-					return t(fmt.Sprintf("use --lr-warmup-iters %d, or --lr-decay-iters above %d", max(c.TrainIters.V/10, 0), c.LrWarmupIters),
-						fmt.Sprintf("改用 --lr-warmup-iters %d，或让 --lr-decay-iters 大于 %d", max(c.TrainIters.V/10, 0), c.LrWarmupIters))
+					return t("use --lr-warmup-iters %d, or --lr-decay-iters above %d", "改用 --lr-warmup-iters %d，或让 --lr-decay-iters 大于 %d").With(max(c.TrainIters.V/10, 0), c.LrWarmupIters)
 				}
 				return lang.Text{}
 			}, after: "decay-positive micro-batch-given micro-batch-positive global-batch-positive",

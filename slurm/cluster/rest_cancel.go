@@ -83,9 +83,9 @@ func (r *REST) ownNumber(ctx context.Context, op string, id slurm.JobID) (slurm.
 			ZH: "%s 还没有自己的作业号，而这个 slurmrestd 会终止整个 %s",
 		}.With(id, id.Array()),
 		Fix: lang.Text{
-			EN: fmt.Sprintf("wait until it starts, cancel the whole array %s, or use `scancel %s` on a login node", id.Array(), id),
-			ZH: fmt.Sprintf("请等它启动后再取消，或取消整个数组 %s，或在登录节点上执行 `scancel %s`", id.Array(), id),
-		},
+			EN: "wait until it starts, cancel the whole array %s, or use `scancel %s` on a login node",
+			ZH: "请等它启动后再取消，或取消整个数组 %s，或在登录节点上执行 `scancel %s`",
+		}.With(id.Array(), id),
 	}
 }
 

@@ -153,7 +153,7 @@ func standing(shares []slurm.Share, account, user string, l lang.Lang) *Standing
 func ratio(r float64) lang.Text {
 	switch {
 	case r > 1.05:
-		return lang.Text{EN: fmt.Sprintf("%.1f times your due, so others go first", r), ZH: fmt.Sprintf("为应得的 %.1f 倍，因此他人优先", r)}
+		return lang.Text{EN: "%.1f times your due, so others go first", ZH: "为应得的 %.1f 倍，因此他人优先"}.With(r)
 	case r < 0.95:
 		return lang.Text{EN: "less than your due, so your jobs are raised", ZH: "少于应得份额，您的作业优先级会提高"}
 	}

@@ -210,9 +210,9 @@ func hangAlarm(j slurm.Job, r report.Report, run metrics.Run) Alarm {
 		a.What.ZH += says.ZH
 	}
 	a.Fix = lang.Text{
-		EN: fmt.Sprintf("See where each rank stands: megatron-ops run %s -- sh -c 'for p in $(pgrep -f pretrain); do py-spy dump --pid $p; done'; then cancel or requeue it, without that node if it stays the same one.", j.ID),
-		ZH: fmt.Sprintf("查看各 rank 停在哪里：megatron-ops run %s -- sh -c 'for p in $(pgrep -f pretrain); do py-spy dump --pid $p; done'；之后取消或重新排队，若总是同一节点则将其排除。", j.ID),
-	}
+		EN: "See where each rank stands: megatron-ops run %s -- sh -c 'for p in $(pgrep -f pretrain); do py-spy dump --pid $p; done'; then cancel or requeue it, without that node if it stays the same one.",
+		ZH: "查看各 rank 停在哪里：megatron-ops run %s -- sh -c 'for p in $(pgrep -f pretrain); do py-spy dump --pid $p; done'；之后取消或重新排队，若总是同一节点则将其排除。",
+	}.With(j.ID)
 	return a
 }
 

@@ -231,19 +231,19 @@ func (o *CheckpointOut) alarm(j slurm.Job) Alarm {
 	switch {
 	case o.killSwitch:
 		a.Fix = lang.Text{
-			EN: fmt.Sprintf("`killswitch on %s` makes it save and end; an operator can give it more time (`update %s --time`).", j.ID, j.ID),
-			ZH: fmt.Sprintf("`killswitch on %s` 可让它保存并结束；管理员可延长时限（`update %s --time`）。", j.ID, j.ID),
-		}
+			EN: "`killswitch on %s` makes it save and end; an operator can give it more time (`update %s --time`).",
+			ZH: "`killswitch on %s` 可让它保存并结束；管理员可延长时限（`update %s --time`）。",
+		}.With(j.ID, j.ID)
 	case o.handler:
 		a.Fix = lang.Text{
-			EN: fmt.Sprintf("It saves and ends when it is signalled: `scancel --signal=TERM %s`; an operator can give it more time (`update %s --time`).", j.ID, j.ID),
-			ZH: fmt.Sprintf("它收到信号会保存并结束：`scancel --signal=TERM %s`；管理员可延长时限（`update %s --time`）。", j.ID, j.ID),
-		}
+			EN: "It saves and ends when it is signalled: `scancel --signal=TERM %s`; an operator can give it more time (`update %s --time`).",
+			ZH: "它收到信号会保存并结束：`scancel --signal=TERM %s`；管理员可延长时限（`update %s --time`）。",
+		}.With(j.ID, j.ID)
 	default:
 		a.Fix = lang.Text{
-			EN: fmt.Sprintf("An operator can give it more time (`update %s --time`). Next time: signal: USR1@300 saves before the limit, or a smaller --save-interval.", j.ID),
-			ZH: fmt.Sprintf("管理员可延长时限（`update %s --time`）。下次可设置 signal: USR1@300 在时限前保存，或减小 --save-interval。", j.ID),
-		}
+			EN: "An operator can give it more time (`update %s --time`). Next time: signal: USR1@300 saves before the limit, or a smaller --save-interval.",
+			ZH: "管理员可延长时限（`update %s --time`）。下次可设置 signal: USR1@300 在时限前保存，或减小 --save-interval。",
+		}.With(j.ID)
 	}
 	return a
 }
@@ -294,8 +294,8 @@ func IdleAlarm(idle slurm.IdleAllocation) Alarm {
 			ZH: fmt.Sprintf("占用 %d 张 GPU 已 %s 而没有运行任何步骤：%.1f GPU 小时。", idle.Job.GPUs, inWords(s).In(lang.ZH), idle.GPUHours),
 		},
 		Fix: lang.Text{
-			EN: fmt.Sprintf("`cancel %s` gives the nodes back.", idle.Job.ID),
-			ZH: fmt.Sprintf("`cancel %s` 可归还节点。", idle.Job.ID),
-		},
+			EN: "`cancel %s` gives the nodes back.",
+			ZH: "`cancel %s` 可归还节点。",
+		}.With(idle.Job.ID),
 	}
 }

@@ -156,14 +156,14 @@ func (o *EarlierOut) Says(id slurm.JobID) lang.Text {
 	how := "update " + string(id) + " " + best.flag()
 	if o.AsItIs == nil {
 		return lang.Text{
-			EN: fmt.Sprintf("As requested, its start is unknown; with `%s` it would start at %s.", how, best.Start.Format(time.DateTime)),
-			ZH: fmt.Sprintf("按现状无法预计开始时间；用 `%s` 预计 %s 开始。", how, best.Start.Format(time.DateTime)),
-		}
+			EN: "As requested, its start is unknown; with `%s` it would start at %s.",
+			ZH: "按现状无法预计开始时间；用 `%s` 预计 %s 开始。",
+		}.With(how, best.Start.Format(time.DateTime))
 	}
 	return lang.Text{
-		EN: fmt.Sprintf("As requested, it would start at %s; `%s` brings that to %s.", o.AsItIs.Format(time.DateTime), how, best.Start.Format(time.DateTime)),
-		ZH: fmt.Sprintf("按现状预计 %s 开始；`%s` 可提前到 %s。", o.AsItIs.Format(time.DateTime), how, best.Start.Format(time.DateTime)),
-	}
+		EN: "As requested, it would start at %s; `%s` brings that to %s.",
+		ZH: "按现状预计 %s 开始；`%s` 可提前到 %s。",
+	}.With(o.AsItIs.Format(time.DateTime), how, best.Start.Format(time.DateTime))
 }
 
 // flag returns the flag that asks for the step.

@@ -329,15 +329,15 @@ func (f Finding) Refuses(answer string) lang.Text {
 	case f.Field == "shared":
 		for dir := range strings.SplitSeq(answer, ",") {
 			if !job.IsAbsolute(dir) {
-				return lang.Text{EN: fmt.Sprintf("%q is not an absolute path", dir), ZH: fmt.Sprintf("%q 不是绝对路径", dir)}
+				return lang.Text{EN: "%q is not an absolute path", ZH: "%q 不是绝对路径"}.With(dir)
 			}
 		}
 	case f.Field == "gpu":
 		if _, ok := megatron.LookupGPU(answer); !ok {
-			return lang.Text{EN: fmt.Sprintf("%q is not a known GPU: give one such as a100, h100, b200, gb200", answer), ZH: fmt.Sprintf("未知的 GPU %q：请填例如 a100、h100、b200、gb200", answer)}
+			return lang.Text{EN: "%q is not a known GPU: give one such as a100, h100, b200, gb200", ZH: "未知的 GPU %q：请填例如 a100、h100、b200、gb200"}.With(answer)
 		}
 	case !slices.Contains(f.Choices, answer):
-		return lang.Text{EN: fmt.Sprintf("%q is not one of %s", answer, strings.Join(f.Choices, ", ")), ZH: fmt.Sprintf("%q 不在可选项中：%s", answer, strings.Join(f.Choices, ", "))}
+		return lang.Text{EN: "%q is not one of %s", ZH: "%q 不在可选项中：%s"}.With(answer, strings.Join(f.Choices, ", "))
 	}
 	return lang.Text{}
 }
