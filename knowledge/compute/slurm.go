@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
@@ -139,7 +140,8 @@ func array(q *question) string {
 	if m == nil {
 		return arrayFor(q)
 	}
-	ranges, n, ok := parseArray(m[1])
+	indices, ok := slurm.ParseArray(strings.Trim(m[1], ",-:"), slurm.MostIndices)
+	n := len(indices)
 	if !ok {
 		return ""
 	}
@@ -153,7 +155,7 @@ func array(q *question) string {
 	if k, ok := q.concurrency(); ok && m[2] == "" && k < n {
 		m[2] = strconv.Itoa(k)
 	}
-	if t := q.arrayEnd(form, ranges, n); t != "" {
+	if t := q.arrayEnd(form, indices); t != "" {
 		return t
 	}
 	if (asksIndices.MatchString(q.low) || n <= 12 && strings.ContainsAny(form, ":,")) && n <= 40 {
@@ -161,7 +163,7 @@ func array(q *question) string {
 		if m[2] != "" {
 			limit = q.say("; at most %s at the same time", ";同时最多 %s 个", m[2])
 		}
-		return q.say("%[1]s: %[2]d array tasks (--array=%[3]s)%[4]s.", "%[1]s:共 %[2]d 个数组任务(--array=%[3]s)%[4]s。", strings.Join(indices(ranges), ", "), n, form, limit)
+		return q.say("%[1]s: %[2]d array tasks (--array=%[3]s)%[4]s.", "%[1]s:共 %[2]d 个数组任务(--array=%[3]s)%[4]s。", strings.Trim(strings.ReplaceAll(fmt.Sprint(indices), " ", ", "), "[]"), n, form, limit)
 	}
 	if m[2] == "" {
 		return q.say("%[1]d array tasks (--array=%[2]s); without `%%N` all may run at the same time, as far as resources and limits allow.",
@@ -175,13 +177,11 @@ func array(q *question) string {
 var lastIndex = lazy.New(`\b(?:last|highest|largest|final|max\w*|biggest) (?:array )?(?:index|id|element|task|number|value)` +
 	`|最后一?个? ?(?:下标|索引|编号|任务|元素|index)|(?:最大|末尾)的? ?(?:下标|索引|编号|任务 ?id|index)|slurm-array-task-max`)
 
-// arrayEnd answers with the last index of an array of n elements, if the question asks
-// for it.
-func (q *question) arrayEnd(form string, ranges []arrayRange, n int) string {
-	if lastIndex.MatchString(q.low) {
-		list := indices(ranges)
-		return q.say("%[1]s is the last index of --array=%[2]s, which has %[3]d elements (SLURM_ARRAY_TASK_MAX).",
-			"最后一个下标是 %[1]s:--array=%[2]s 共 %[3]d 个任务(SLURM_ARRAY_TASK_MAX)。", list[len(list)-1], form, n)
+// arrayEnd answers with the last index of an array, if the question asks for it.
+func (q *question) arrayEnd(form string, indices []int) string {
+	if n := len(indices); lastIndex.MatchString(q.low) {
+		return q.say("%[1]d is the last index of --array=%[2]s, which has %[3]d elements (SLURM_ARRAY_TASK_MAX).",
+			"最后一个下标是 %[1]d:--array=%[2]s 共 %[3]d 个任务(SLURM_ARRAY_TASK_MAX)。", indices[n-1], form, n)
 	}
 	return ""
 }
@@ -248,44 +248,6 @@ func arrayFor(q *question) string {
 	}
 	return q.say("`--array=%[3]d-%[4]d%%%[2]d`: %[1]d array tasks, `%%%[2]d` lets at most %[2]d run at the same time.",
 		"`--array=%[3]d-%[4]d%%%[2]d`:%[1]d 个数组任务,`%%%[2]d` 表示同时最多运行 %[2]d 个。", n, k, from, to)
-}
-
-// An arrayRange is one part of an array specification: every step-th index from first to
-// last.
-type arrayRange struct{ first, last, step int }
-
-// parseArray parses an array specification such as 0-31:4,40 and counts its elements.
-func parseArray(spec string) (ranges []arrayRange, elements int, ok bool) {
-	for part := range strings.SplitSeq(strings.Trim(spec, ",-:"), ",") {
-		span, stepText, stepped := strings.Cut(part, ":")
-		step := 1
-		if stepped {
-			step, _ = strconv.Atoi(stepText)
-		}
-		from, to, isRange := strings.Cut(span, "-")
-		if !isRange {
-			to = from
-		}
-		first, errFirst := strconv.Atoi(from)
-		last, errLast := strconv.Atoi(to)
-		if errFirst != nil || errLast != nil || step < 1 || last < first {
-			return nil, 0, false
-		}
-		ranges = append(ranges, arrayRange{first, last, step})
-		elements += (last-first)/step + 1
-	}
-	return ranges, elements, true
-}
-
-// indices lists the indices of an array.
-func indices(ranges []arrayRange) []string {
-	var list []string
-	for _, r := range ranges {
-		for i := r.first; i <= r.last; i += r.step {
-			list = append(list, strconv.Itoa(i))
-		}
-	}
-	return list
 }
 
 var (

@@ -107,37 +107,13 @@ func unitSeconds(unit string) float64 {
 	}[first]
 }
 
-// readTime parses the forms of --time: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S. unit names the
-// form.
+// readTime parses the forms of --time. unit names the form.
 func readTime(form string) (sec int, unit string, ok bool) {
-	day, rest, dayed := strings.Cut(form, "-")
-	if !dayed {
-		day, rest = "0", form
+	d, ok := slurm.ParseDuration(form)
+	if unit = []string{"minutes", "minutes:seconds", "hours:minutes:seconds"}[min(strings.Count(form, ":"), 2)]; strings.Contains(form, "-") {
+		unit = "days-hours[:minutes[:seconds]]"
 	}
-	d, err := strconv.Atoi(day)
-	if err != nil || d > maxNumber {
-		return 0, "", false
-	}
-	var v []int
-	for part := range strings.SplitSeq(rest, ":") {
-		n, err := strconv.Atoi(part)
-		if err != nil || n > maxNumber {
-			return 0, "", false
-		}
-		v = append(v, n)
-	}
-	switch {
-	case dayed:
-		for len(v) < 3 {
-			v = append(v, 0)
-		}
-		return d*86400 + v[0]*3600 + v[1]*60 + v[2], "days-hours[:minutes[:seconds]]", true
-	case len(v) == 3:
-		return v[0]*3600 + v[1]*60 + v[2], "hours:minutes:seconds", true
-	case len(v) == 2:
-		return v[0]*60 + v[1], "minutes:seconds", true
-	}
-	return v[0] * 60, "minutes", true
+	return int(d.Seconds()), unit, ok
 }
 
 // slurmTime formats seconds like Slurm: [D-]HH:MM:SS.

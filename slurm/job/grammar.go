@@ -206,9 +206,6 @@ func checkDependency(v string) lang.Text {
 
 var arrayPart = lazy.New(`^([0-9]{1,7})(?:-([0-9]{1,7})(?::([0-9]{1,7}))?)?$`)
 
-// maxArray is the highest index that Slurm's MaxArraySize can be set to allow.
-const maxArray = 4_000_000
-
 func checkArray(v string) lang.Text {
 	list, most, limited := strings.Cut(v, "%")
 	if limited {
@@ -229,8 +226,8 @@ func checkArray(v string) lang.Text {
 		switch {
 		case hi < lo:
 			return phrase("counts down", "是递减的")
-		case hi > maxArray:
-			return phrase("has an index over %d", "下标超过 %d", maxArray)
+		case hi > slurm.MostIndices:
+			return phrase("has an index over %d", "下标超过 %d", slurm.MostIndices)
 		case m[3] != "" && strings.Trim(m[3], "0") == "":
 			return phrase("has a step of 0", "步长为 0")
 		}

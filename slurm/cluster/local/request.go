@@ -78,15 +78,7 @@ var readers = map[string]func(r *request, v string) error{
 	"ntasks-per-node": count("ntasks-per-node", func(r *request) *int { return &r.TasksPerNode }),
 	"cpus-per-task":   count("cpus-per-task", func(r *request) *int { return &r.CPUsPerTask }),
 	"gpus-per-node":   func(r *request, v string) (err error) { r.GPUsPerNode, err = gpuCount(v); return err },
-	"gres": func(r *request, v string) (err error) {
-		for item := range strings.SplitSeq(v, ",") {
-			item = strings.TrimPrefix(item, "gres:")
-			if kind, n, _ := strings.Cut(item, ":"); kind == "gpu" && err == nil {
-				r.GPUsPerNode, err = gpuCount(n)
-			}
-		}
-		return err
-	},
+	"gres":            func(r *request, v string) error { return gpusOf(v, &r.GPUsPerNode) },
 	"gpus": func(r *request, v string) error {
 		n, err := gpuCount(v)
 		r.GPUsPerNode = -n // negative: deriveSizes divides it among the nodes
@@ -126,8 +118,9 @@ var readers = map[string]func(r *request, v string) error{
 	"array":      readArray,
 }
 
-func count(name string, field func(*request) *int) func(*request, string) error {
-	return func(r *request, v string) error {
+// count returns a reader of a whole number from 1 on, for an option of a request or a step.
+func count[T any](name string, field func(*T) *int) func(*T, string) error {
+	return func(r *T, v string) error {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 1 {
 			return slurm.Sayf("Invalid numeric value %q for --%s.", v, name)
@@ -135,6 +128,16 @@ func count(name string, field func(*request) *int) func(*request, string) error 
 		*field(r) = n
 		return nil
 	}
+}
+
+// gpusOf sets gpus to the number of GPUs in a value of --gres, if it has any.
+func gpusOf(gres string, gpus *int) (err error) {
+	for item := range strings.SplitSeq(gres, ",") {
+		if kind, n, _ := strings.Cut(strings.TrimPrefix(item, "gres:"), ":"); kind == "gpu" && err == nil {
+			*gpus, err = gpuCount(n)
+		}
+	}
+	return err
 }
 
 // gpuCount reads "8", "h100:8" or "", which means 1.
@@ -178,29 +181,10 @@ func readArray(r *request, v string) error {
 		}
 		r.ArrayLimit = n
 	}
-	r.Array = nil
-	for part := range strings.SplitSeq(list, ",") {
-		span, step, hasStep := strings.Cut(part, ":")
-		lo, hi, isRange := strings.Cut(span, "-")
-		if !isRange {
-			hi = lo
-		}
-		a, err1 := strconv.Atoi(lo)
-		b, err2 := strconv.Atoi(hi)
-		by := 1
-		var err3 error
-		if hasStep {
-			by, err3 = strconv.Atoi(step)
-		}
-		if err1 != nil || err2 != nil || err3 != nil || a < 0 || b < a || by < 1 || b > maxArray {
-			return bad
-		}
-		for n := a; n <= b; n += by {
-			r.Array = append(r.Array, n)
-		}
+	var ok bool
+	if r.Array, ok = slurm.ParseArray(list, maxArray); !ok {
+		return bad
 	}
-	slices.Sort(r.Array)
-	r.Array = slices.Compact(r.Array)
 	return nil
 }
 

@@ -53,12 +53,12 @@ var (
 
 // stepValues set the fields of a step for srun's options with a value.
 var stepValues = map[string]func(s *step, v string) error{
-	"ntasks":          stepCount(func(s *step) *int { return &s.NTasks }),
-	"ntasks-per-node": stepCount(func(s *step) *int { return &s.TasksPerNode }),
-	"cpus-per-task":   stepCount(func(s *step) *int { return &s.CPUs }),
+	"ntasks":          count("ntasks", func(s *step) *int { return &s.NTasks }),
+	"ntasks-per-node": count("ntasks-per-node", func(s *step) *int { return &s.TasksPerNode }),
+	"cpus-per-task":   count("cpus-per-task", func(s *step) *int { return &s.CPUs }),
 	"nodes": func(s *step, v string) error {
 		v, _, _ = strings.Cut(v, "-")
-		return stepCount(func(s *step) *int { return &s.nodesSet })(s, v)
+		return count("nodes", func(s *step) *int { return &s.nodesSet })(s, v)
 	},
 	"nodelist": func(s *step, v string) error {
 		nodes, err := hostlist.Expand(v)
@@ -86,17 +86,12 @@ var stepValues = map[string]func(s *step, v string) error{
 	"chdir":    func(s *step, v string) error { s.Chdir = v; return nil },
 	"export":   func(s *step, v string) error { s.Export = v; return nil },
 	"job-name": func(*step, string) error { return nil },
-	"gres": func(s *step, v string) (err error) {
+	"gres": func(s *step, v string) error {
 		if v == "none" {
 			s.GPUs = 0
 			return nil
 		}
-		for item := range strings.SplitSeq(v, ",") {
-			if kind, n, _ := strings.Cut(strings.TrimPrefix(item, "gres:"), ":"); kind == "gpu" && err == nil {
-				s.GPUs, err = gpuCount(n)
-			}
-		}
-		return err
+		return gpusOf(v, &s.GPUs)
 	},
 	"gpus-per-node": func(s *step, v string) (err error) { s.GPUs, err = gpuCount(v); return err },
 	"gpus-per-task": func(s *step, v string) (err error) { s.GPUs, err = gpuCount(v); return err },
@@ -109,17 +104,6 @@ var stepValues = map[string]func(s *step, v string) error{
 		s.Limit = d
 		return nil
 	},
-}
-
-func stepCount(field func(*step) *int) func(*step, string) error {
-	return func(s *step, v string) error {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < 1 {
-			return slurm.Sayf("invalid number %q", v)
-		}
-		*field(s) = n
-		return nil
-	}
 }
 
 // readStep reads the command line of an srun inside a job that holds the allocated
