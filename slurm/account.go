@@ -62,13 +62,7 @@ var accountFields = []column[Job]{
 }
 
 // AccountFormat is the value of sacct --format that ParseAccounts expects.
-func AccountFormat() string {
-	names := make([]string, len(accountFields))
-	for i, f := range accountFields {
-		names[i] = f.code
-	}
-	return strings.Join(names, ",")
-}
+func AccountFormat() string { return strings.Trim(columnFormat(accountFields, ","), ",") }
 
 // ParseAccounts reads the output of sacct --parsable2 --noheader --allocations
 // --duplicates --delimiter=sep --format=AccountFormat(), run with SLURM_TIME_FORMAT=%s.
@@ -79,13 +73,7 @@ func ParseAccounts(out, sep string) ([]Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs := make([]Job, len(records))
-	for i, values := range records {
-		for k, f := range accountFields {
-			f.set(&jobs[i], values[k])
-		}
-	}
-	return FoldRuns(jobs), nil
+	return FoldRuns(rowsOf(accountFields, records)), nil
 }
 
 // splitAccounts splits the output of sacct --parsable2 --noheader --delimiter=sep into

@@ -25,13 +25,18 @@ func columnFormat[T any](columns []column[T], sep string) string {
 // parseColumns reads the output of a command that ran with columnFormat(columns, sep).
 func parseColumns[T any](columns []column[T], out, sep string) ([]T, error) {
 	records, err := splitRecords(out, sep, len(columns))
+	return rowsOf(columns, records), err
+}
+
+// rowsOf returns a row for each record of one value a column.
+func rowsOf[T any](columns []column[T], records [][]string) []T {
 	rows := make([]T, len(records))
 	for i, values := range records {
 		for k, c := range columns {
 			c.set(&rows[i], values[k])
 		}
 	}
-	return rows, err
+	return rows
 }
 
 // splitRecords splits records of n fields, each written as sep f1 sep … fn sep and a

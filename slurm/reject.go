@@ -28,6 +28,11 @@ var NoConfiguration = lang.Text{
 	ZH: "本机有 Slurm 命令但没有 slurm.conf：请把 SLURM_CONF 设为集群的 slurm.conf，在登录节点上运行，或使用 --cluster local",
 }
 
+var accountsSilent = lang.Text{
+	EN: "the accounting database does not answer; running jobs are not affected, history comes back later",
+	ZH: "记账数据库没有响应；运行中的作业不受影响，历史记录稍后恢复",
+}
+
 // Rejections lists the sentences with which Slurm refuses, the more specific ones
 // first: "Requested node configuration is not available" often comes together with a
 // line that gives the cause.
@@ -43,18 +48,9 @@ var rejections = []Rejection{
 		EN: "the controller is too busy or stopped; what was asked may still have been done, so look before asking again",
 		ZH: "控制器过载或已停止；请求可能已经生效，重试前请先查询",
 	}},
-	{"Problem talking to the database", Unreachable, lang.Text{
-		EN: "the accounting database does not answer; running jobs are not affected, history comes back later",
-		ZH: "记账数据库没有响应；运行中的作业不受影响，历史记录稍后恢复",
-	}},
-	{"failed to open persistent connection", Unreachable, lang.Text{
-		EN: "the accounting database does not answer; running jobs are not affected, history comes back later",
-		ZH: "记账数据库没有响应；运行中的作业不受影响，历史记录稍后恢复",
-	}},
-	{"Unable to contact slurmdbd", Unreachable, lang.Text{
-		EN: "the accounting database does not answer; running jobs are not affected, history comes back later",
-		ZH: "记账数据库没有响应；运行中的作业不受影响，历史记录稍后恢复",
-	}},
+	{"Problem talking to the database", Unreachable, accountsSilent},
+	{"failed to open persistent connection", Unreachable, accountsSilent},
+	{"Unable to contact slurmdbd", Unreachable, accountsSilent},
 	{"Connection refused", Unreachable, lang.Text{
 		EN: "nothing listens where Slurm should be; check SLURM_CONF and whether the controller runs (`scontrol ping`)",
 		ZH: "Slurm 的地址无人监听；请检查 SLURM_CONF 以及控制器是否运行（`scontrol ping`）",

@@ -146,25 +146,13 @@ func ranges(numbers []int) string {
 }
 
 // readEnd returns the newest part of a node's samples; "" where it cannot be read.
-func readEnd(folders *within.Folders, path string) string {
-	f, err := folders.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return ""
-	}
-	from := max(info.Size()-lookBytes, 0)
-	text, err := io.ReadAll(io.NewSectionReader(f, from, lookBytes))
-	if err != nil {
-		return ""
-	}
-	_, whole, _ := strings.Cut(string(text), "\n") // the first line may be cut
-	if from == 0 {
-		whole = string(text)
-	}
+func readEnd(folders *within.Folders, path string) (whole string) {
+	readParts(folders, path, func(f io.ReaderAt, size int64) {
+		from := max(size-lookBytes, 0)
+		if whole = partOf(f, from, lookBytes); from > 0 {
+			_, whole, _ = strings.Cut(whole, "\n") // the first line may be cut
+		}
+	})
 	return whole
 }
 

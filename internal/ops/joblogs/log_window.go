@@ -50,14 +50,7 @@ func Bytes(c *ops.Call, j slurm.Job, paths []string) (all int64) {
 	}
 	defer in.Close()
 	for _, path := range paths {
-		f, err := in.Open(path)
-		if err != nil { // not there yet, or another user's
-			continue
-		}
-		if info, err := f.Stat(); err == nil {
-			all += info.Size()
-		}
-		f.Close()
+		readParts(in, path, func(_ io.ReaderAt, size int64) { all += size })
 	}
 	return all
 }

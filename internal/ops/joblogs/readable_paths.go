@@ -3,6 +3,7 @@ package joblogs
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -118,4 +119,25 @@ func openLogs(c *ops.Call, j slurm.Job, paths []string) (src logfile.Source, don
 		return src, nil, err
 	}
 	return src, in.Close, nil
+}
+
+// readParts opens a file for reading some of its parts, if it may be read.
+func readParts(folders *within.Folders, path string, read func(f io.ReaderAt, size int64)) {
+	f, err := folders.Open(path)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil {
+		read(f, info.Size())
+	}
+}
+
+// partOf returns at most most bytes from an offset on; "" where they cannot be read.
+func partOf(f io.ReaderAt, from, most int64) string {
+	text, err := io.ReadAll(io.NewSectionReader(f, from, most))
+	if err != nil {
+		return ""
+	}
+	return string(text)
 }

@@ -33,23 +33,10 @@ func trackedBy(folders *within.Folders, paths []string, j slurm.Job) string {
 }
 
 // trackedIn searches both ends of a log.
-func trackedIn(folders *within.Folders, path string) string {
-	f, err := folders.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return ""
-	}
-	at := ""
-	for _, part := range []struct{ from, most int64 }{{0, trackedHead}, {max(info.Size()-trackedTail, trackedHead), trackedTail}} {
-		text, err := io.ReadAll(io.NewSectionReader(f, part.from, part.most))
-		if err != nil {
-			return at
-		}
-		at = cmp.Or(metrics.TrackedIn(text), at)
-	}
+func trackedIn(folders *within.Folders, path string) (at string) {
+	readParts(folders, path, func(f io.ReaderAt, size int64) {
+		at = metrics.TrackedIn([]byte(partOf(f, 0, trackedHead)))
+		at = cmp.Or(metrics.TrackedIn([]byte(partOf(f, max(size-trackedTail, trackedHead), trackedTail))), at)
+	})
 	return at
 }
