@@ -202,6 +202,7 @@ func TestALogIsDiagnosedByItsPath(t *testing.T) {
 	call, _, j := failedJob(t, map[string]string{"gpt-77.out": outOfMemory})
 	empty := t.TempDir()
 	call.Dir = j.WorkDir
+	opstest.Write(t, filepath.Join(j.WorkDir, "none.log"), "")
 	for name, c := range map[string]struct {
 		target  string
 		surface ops.Surface
@@ -214,6 +215,7 @@ func TestALogIsDiagnosedByItsPath(t *testing.T) {
 		"a folder":                        {j.WorkDir, ops.Shell, "", outcome.CUDAOOM, ""},
 		"a folder without a log":          {empty, ops.Shell, "", "", ops.NotFound},
 		"a file that is not there":        {filepath.Join(empty, "x.log"), ops.Shell, "", "", ops.BadInput},
+		"an empty file":                   {filepath.Join(j.WorkDir, "none.log"), ops.Shell, "", "", ops.Failed},
 		"nothing":                         {"", ops.Shell, "", "", ops.BadInput},
 		"standard input":                  {"-", ops.Shell, outOfMemory, outcome.CUDAOOM, ""},
 		"an agent has no standard input":  {"-", ops.MCP, outOfMemory, "", ops.BadInput},
@@ -229,6 +231,7 @@ func TestALogIsDiagnosedByItsPath(t *testing.T) {
 		if c.code != "" {
 			require.Error(t, err, name)
 			require.Equal(t, c.code, ops.AsError(err).Code, "%s: %v", name, err)
+			require.NotEmpty(t, ops.AsError(err).Fix.EN, name)
 			continue
 		}
 		require.NoError(t, err, name)

@@ -84,6 +84,10 @@ func readScript(c *ops.Call, command, file, given string) (name string, text []b
 		name = file
 	}
 	switch {
+	case len(text) == 0 && file != "":
+		return name, nil, ops.InputError("script",
+			lang.Text{EN: "%s is empty", ZH: "%s 是空文件"}.With(name),
+			lang.Text{EN: "name a script that starts something", ZH: "请给出包含启动命令的脚本"})
 	case len(text) == 0:
 		return name, nil, ops.InputError("script",
 			lang.Text{EN: "there is no script to read", ZH: "没有要读取的脚本"},

@@ -66,6 +66,9 @@ func TestImportReadsNoBinaryFile(t *testing.T) {
 		require.Equal(t, ops.BadInput, e.Code)
 		require.Contains(t, e.Message.In(lang.EN), "NUL bytes")
 	}
+	opstest.Write(t, file, "")
+	_, err := opstest.Do(t, opstest.NewCall(t, &opstest.Site{}), Lint(), file)
+	require.Equal(t, file+" is empty", ops.AsError(err).Message.In(lang.EN))
 }
 
 // What starts nothing has no launch to be right or wrong: lint says so, and import has
