@@ -158,6 +158,11 @@ func mcpAccess(c config.MCP, state string) (mcp.HTTP, error) {
 		if err != nil {
 			return h, err
 		}
+		if first, twice := h.Tokens[token]; twice {
+			return h, ops.InputError(fmt.Sprintf("mcp.tokens[%d].file", i),
+				lang.Text{EN: "%s holds the token of %s too", ZH: "%s 与 %s 的令牌相同"}.With(t.File, first.ID),
+				lang.Text{EN: "give each caller a token of its own", ZH: "请为每个调用者使用不同的令牌"})
+		}
 		h.Tokens[token] = ops.Caller{Surface: ops.MCPHTTP, ID: t.ID, User: t.User, Operator: t.Operator}
 	}
 	if c.OAuth.Issuer != "" {

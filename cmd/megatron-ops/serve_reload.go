@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -218,11 +220,23 @@ func (d *daemon) rebuild(ctx context.Context, old *generation) (next *generation
 	if err := refuseAdministrator(ctx, cfg); err != nil {
 		return nil, err
 	}
+	if cfg.Path != old.cfg.Path && isGone(old.cfg.Path) {
+		return nil, &ops.Error{
+			Code: ops.BadInput, Field: "configuration", Message: lang.Text{EN: "%s is gone, and its limits would go with it", ZH: "%s 已不存在，其中的限制也会随之失效"}.With(old.cfg.Path),
+			Fix: lang.Text{EN: "put it back; to run without a configuration, restart", ZH: "请放回该文件；若要不用配置运行，请重新启动"},
+		}
+	}
 	if cfg.Store != old.cfg.Store {
 		d.log.Warn("this field is taken by a restart alone", "field", "store")
 		cfg.Store = old.cfg.Store
 	}
 	return d.build(cfg)
+}
+
+// isGone reports whether the file that was read at path exists no longer.
+func isGone(path string) bool {
+	_, err := os.Stat(path)
+	return path != "" && errors.Is(err, fs.ErrNotExist)
 }
 
 // build makes everything that cfg asks for, or returns what is wrong with it. Nothing

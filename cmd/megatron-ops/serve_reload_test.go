@@ -105,6 +105,13 @@ func TestSIGHUPTakesTheNewConfigurationOrKeepsTheOld(t *testing.T) {
 	require.Equal(t, http.StatusOK, first.send(listTools), "what was refused was not taken in part")
 	require.Equal(t, http.StatusUnauthorized, second.send(initialize))
 
+	s.reload("mcp: {tokens: [{file: first, id: first}, {file: first, id: again}]}\n")
+	s.logged("first holds the token of first too", 1)
+	require.NoError(t, os.Remove(filepath.Join(s.home, "megatron-ops.yaml")))
+	require.NoError(t, s.cmd.Process.Signal(syscall.SIGHUP))
+	s.logged("megatron-ops.yaml is gone, and its limits would go with it", 1)
+	require.Equal(t, http.StatusOK, first.send(listTools), "its tokens are still asked for")
+
 	s.reload(tokens("second") + "store: /tmp/elsewhere.db\n")
 	s.logged("taken by a restart alone\" field=store", 1)
 	s.logged(`agents="they begin new sessions"`, 1)
