@@ -268,7 +268,6 @@ func Load(dir string, getenv func(string) string) (Config, error) {
 	if f := getenv("MEGATRON_OPS_CONFIG"); f != "" {
 		files = []string{f}
 	}
-	read := &document{}
 	for i, f := range files {
 		b, err := os.ReadFile(f)
 		if errors.Is(err, fs.ErrNotExist) && (i < len(files)-1 || len(files) > 1) {
@@ -277,7 +276,8 @@ func Load(dir string, getenv func(string) string) (Config, error) {
 		if err != nil {
 			return c, unreadableError(err, f, getenv)
 		}
-		if read, err = decode(b, f, &c); err != nil {
+		read, err := decode(b, f, &c)
+		if err != nil {
 			return c, ops.FieldErrors(err)
 		}
 		c.Path = f

@@ -161,7 +161,7 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 // names reports whether id names a job: as squeue prints it, as the whole array, or as
 // the number that Slurm itself gave an array's task.
 func names(id slurm.JobID, j slurm.Job) bool {
-	return id == j.ID || id == j.ID.Array() || id == slurm.JobID(j.RawID)
+	return id == j.ID || id == j.ID.Array() || id == j.RawID
 }
 
 // withNamed adds the jobs that the call names and a list lacks, such as those that ended
