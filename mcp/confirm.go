@@ -142,13 +142,18 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 		case v.beyond != "":
 			why = v.beyond + ", so a person has to say yes"
 		}
+		fix := lang.Text{
+			EN: "have your person run megatron-ops %s in a shell or in Slack, or use a client that can ask (elicitation)",
+			ZH: "请让用户在 shell 或 Slack 中执行 megatron-ops %s，或改用能够询问用户的客户端（elicitation）",
+		}.With(o.Name)
+		if !policy.Tokens {
+			fix = lang.Text{
+				EN: "%s; an operator may also let a token stand in, within the limits (mcp.confirm: fallback-token)",
+				ZH: "%s；管理员也可以在限额之内允许用令牌代替（mcp.confirm: fallback-token）",
+			}.With(fix)
+		}
 		return refusal(&ops.Error{
-			Code: ops.NotAllowed, Message: lang.Text{EN: "%s, and this client cannot ask one", ZH: "%s，而此客户端无法询问用户"}.With(why),
-			Fix: lang.Text{
-				EN: "have your person run megatron-ops %s in a shell or in Slack, or use a client that can ask (elicitation); an operator may also let a token " +
-					"stand in, within the limits (mcp.confirm: fallback-token)",
-				ZH: "请让用户在 shell 或 Slack 中执行 megatron-ops %s，或改用能够询问用户的客户端（elicitation）；管理员也可以在限额之内允许用令牌代替（mcp.confirm: fallback-token）",
-			}.With(o.Name),
+			Code: ops.NotAllowed, Message: lang.Text{EN: "%s, and this client cannot ask one", ZH: "%s，而此客户端无法询问用户"}.With(why), Fix: fix,
 		}), nil
 	}
 	return s.refuseWithToken(o, question, digest), nil

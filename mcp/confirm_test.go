@@ -155,6 +155,8 @@ func TestWhatIsBeyondTheLimitsNeedsMoreThanAToken(t *testing.T) {
 	require.NotContains(t, c.do("plan", submitArgs(bigSpec, "")).Structured, "confirm_token")
 	r := c.do("submit", submitArgs(bigSpec, ""))
 	require.Contains(t, r.Text, "more than 2 nodes")
+	require.Contains(t, r.Text, "or use a client that can ask (elicitation)")
+	require.NotContains(t, r.Text, "fallback-token", "it is set, and does not help here")
 	require.NotContains(t, r.Structured, "confirm_token")
 
 	policy.Approve = func(_ context.Context, who ops.Caller, op string, _ any, shown []view.Section, _ string) (string, error) {
