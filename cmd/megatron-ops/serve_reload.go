@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -220,9 +221,9 @@ func (d *daemon) rebuild(ctx context.Context, old *generation) (next *generation
 	if err := refuseAdministrator(ctx, cfg); err != nil {
 		return nil, err
 	}
-	if cfg.Path != old.cfg.Path && isGone(old.cfg.Path) {
+	if isGone(old.cfg.Path) {
 		return nil, &ops.Error{
-			Code: ops.BadInput, Field: "configuration", Message: lang.Text{EN: "%s is gone, and its limits would go with it", ZH: "%s 已不存在，其中的限制也会随之失效"}.With(old.cfg.Path),
+			Code: ops.BadInput, Field: "configuration", Message: lang.Text{EN: "%s is gone or empty, and its limits would go with it", ZH: "%s 已不存在或为空，其中的限制也会随之失效"}.With(old.cfg.Path),
 			Fix: lang.Text{EN: "put it back; to run without a configuration, restart", ZH: "请放回该文件；若要不用配置运行，请重新启动"},
 		}
 	}
@@ -233,10 +234,11 @@ func (d *daemon) rebuild(ctx context.Context, old *generation) (next *generation
 	return d.build(cfg)
 }
 
-// isGone reports whether the file that was read at path exists no longer.
+// isGone reports whether the file that was read at path exists no longer, or has been emptied, as
+// by an editor on a full disk.
 func isGone(path string) bool {
-	_, err := os.Stat(path)
-	return path != "" && errors.Is(err, fs.ErrNotExist)
+	text, err := os.ReadFile(path)
+	return path != "" && (errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(text)) == 0)
 }
 
 // build makes everything that cfg asks for, or returns what is wrong with it. Nothing

@@ -109,7 +109,9 @@ func TestSIGHUPTakesTheNewConfigurationOrKeepsTheOld(t *testing.T) {
 	s.logged("first holds the token of first too", 1)
 	require.NoError(t, os.Remove(filepath.Join(s.home, "megatron-ops.yaml")))
 	require.NoError(t, s.cmd.Process.Signal(syscall.SIGHUP))
-	s.logged("megatron-ops.yaml is gone, and its limits would go with it", 1)
+	s.logged("megatron-ops.yaml is gone or empty, and its limits would go with it", 1)
+	s.reload("\n")
+	s.logged("megatron-ops.yaml is gone or empty, and its limits would go with it", 2)
 	require.Equal(t, http.StatusOK, first.send(listTools), "its tokens are still asked for")
 
 	s.reload(tokens("second") + "store: /tmp/elsewhere.db\n")
