@@ -141,7 +141,20 @@ func SiteCards(ctx context.Context, s *ops.Service) ([]SiteCard, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ops.ListDocs[SiteCard](ctx, docs, docCard, time.Time{})
+	ids, err := docs.Keys(ctx, docCard, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]SiteCard, 0, len(ids))
+	for _, id := range ids {
+		var k SiteCard
+		if ok, err := docs.Get(ctx, docCard, id, time.Time{}, &k); err != nil {
+			return nil, err
+		} else if ok {
+			list = append(list, k)
+		}
+	}
+	return list, nil
 }
 
 // View shows one line for each card.
