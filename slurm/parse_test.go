@@ -383,7 +383,7 @@ func FuzzFromJSON(f *testing.F) {
 func TestParseSignal(t *testing.T) {
 	for v, want := range map[string]slurm.SignalAhead{
 		"USR1": {Name: "USR1", Before: time.Minute}, "B:sigusr2@300": {BatchOnly: true, Name: "sigusr2", Before: 5 * time.Minute},
-		"R:10@0": {Name: "10"}, "rb:TERM@65535": {BatchOnly: true, Name: "TERM", Before: 65535 * time.Second},
+		"R:10@0": {Reservation: true, Name: "10"}, "rb:TERM@65535": {BatchOnly: true, Reservation: true, Name: "TERM", Before: 65535 * time.Second},
 	} {
 		got, ok := slurm.ParseSignal(v)
 		require.True(t, ok, v)

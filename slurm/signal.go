@@ -39,8 +39,10 @@ func SignalName(word string) string {
 type SignalAhead struct {
 	// BatchOnly sends it to the batch shell alone, not to the steps.
 	BatchOnly bool
-	Name      string // as given: a name or a number
-	Before    time.Duration
+	// Reservation allows reservations that the job would overlap; the signal then comes early.
+	Reservation bool
+	Name        string // as given: a name or a number
+	Before      time.Duration
 }
 
 // ParseSignal reads a value of --signal. Where ok is false, sbatch refuses it, and s has what can be
@@ -50,7 +52,7 @@ func ParseSignal(v string) (s SignalAhead, ok bool) {
 	if !cut {
 		to, rest = "", v
 	}
-	s.BatchOnly = strings.ContainsAny(to, "Bb")
+	s.BatchOnly, s.Reservation = strings.ContainsAny(to, "Bb"), strings.ContainsAny(to, "Rr")
 	name, ahead, timed := strings.Cut(rest, "@")
 	s.Name, s.Before = name, time.Minute // Slurm's default
 	seconds, err := strconv.ParseUint(ahead, 10, 16)

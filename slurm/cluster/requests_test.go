@@ -51,8 +51,9 @@ func TestOptionsAsSlurmrestdTakesThem(t *testing.T) {
 		{"--nodelist=gpu[1-2]", `"nodelist":"gpu[1-2]"`, `"required_nodes":["gpu1","gpu2"]`},
 		{"--exclude=gpu1", `"exclude":"gpu1"`, `"excluded_nodes":["gpu1"]`},
 		{"--signal=B:USR1@300", `"signal":"B:10@300"`, `"kill_warning_delay":{"infinite":false,"number":300,"set":true},"kill_warning_flags":["BATCH_JOB"],"kill_warning_signal":"10"`},
-		{"--signal=TERM", `"signal":"15@60"`, `"kill_warning_delay":{"infinite":false,"number":60,"set":true},"kill_warning_signal":"15"`}, // sbatch's default
-		{"--signal=64", `"signal":"64@60"`, `"kill_warning_signal":"64"`},
+		{"--signal=TERM", `"signal":"15"`, `"kill_warning_signal":"15"`},
+		{"--signal=64", `"signal":"64"`, `"kill_warning_signal":"64"`},
+		{"--signal=R:USR1@300", "Invalid --signal", "Invalid --signal"},
 		{"--signal=65", "Invalid --signal", "Invalid --signal"},
 		{"--signal=0", "Invalid --signal", "Invalid --signal"},
 		{"--signal=NOPE", "Invalid --signal", "Invalid --signal"},

@@ -155,20 +155,26 @@ var restFields = map[string]func(d *description, v string) error{
 	},
 	"signal": func(d *description, v string) error {
 		ahead, ok := slurm.ParseSignal(v)
-		if !ok {
+		if !ok || ahead.Reservation {
 			return slurm.Sayf("Invalid --signal specification")
 		}
 		number, _ := slurm.SignalNumber(ahead.Name)
+		timed := strings.Contains(v, "@") // slurmrestd is sent no default
 		if d.version < 39 {
-			said := fmt.Sprintf("%d@%d", number, int(ahead.Before.Seconds()))
+			said := strconv.Itoa(number)
 			if ahead.BatchOnly {
 				said = "B:" + said
+			}
+			if timed {
+				said += fmt.Sprintf("@%d", int(ahead.Before.Seconds()))
 			}
 			d.set("signal", said)
 			return nil
 		}
 		d.set("kill_warning_signal", strconv.Itoa(number))
-		d.set("kill_warning_delay", d.number(int64(ahead.Before.Seconds())))
+		if timed {
+			d.set("kill_warning_delay", d.number(int64(ahead.Before.Seconds())))
+		}
 		if ahead.BatchOnly {
 			d.set("kill_warning_flags", []string{"BATCH_JOB"})
 		}

@@ -109,7 +109,7 @@ var readers = map[string]func(r *request, v string) error{
 	},
 	"signal": func(r *request, v string) error {
 		var ok bool
-		if r.Signal, ok = slurm.ParseSignal(v); !ok {
+		if r.Signal, ok = slurm.ParseSignal(v); !ok || r.Signal.Reservation {
 			return slurm.Sayf("Invalid --signal specification")
 		}
 		return nil
