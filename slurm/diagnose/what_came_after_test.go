@@ -63,6 +63,12 @@ func TestWhatCameAfterDecides(t *testing.T) {
 			raised + strings.Repeat("WARNING:tensorflow:Unresolved object: (root).k\nW1005 18:57:04.596 14064 util.py:144] Unresolved object: (root).k\n", 60),
 			outcome.ImportError,
 		},
+		"a key, and the stacks of processes that a signal ended": {
+			"Traceback (most recent call last):\n  File \"/w/a.py\", line 12, in <module>\n    go()\nKeyboardInterrupt\nFatal Python error: Aborted\n\n" +
+				strings.Repeat("Thread 0x00007f48e1fff640 (most recent call first):\n  File \"/w/a.py\", line 12 in go\n"+
+					",   File x.ops\", /v/threading.py, line 953 in run\nx.tableThread 0x, 00007f48e1fff640x.algos (most recent call first):\n", 40) +
+				"Extension modules: a.b, a.c (total: 2)\n", outcome.SlurmCancelled,
+		},
 		"another program's thousand lines":       {raised + strings.Repeat("A node is removed\n", 1000) + raised, outcome.ImportError},
 		"a thousand lines, and signs of an end":  {raised + strings.Repeat("A node is removed\n", 1000) + strings.Repeat("Sending a termination request to 5\n", 2), outcome.UnknownExit},
 		"a date alone before and after the work": {"2017-08-01 11:35:48\n" + strings.Repeat("Step 1 of it\n", 20) + "2017-08-01 13:44:48\n", outcome.Success},

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
@@ -36,13 +37,17 @@ func (s *scanner) shows(t logline.Tag, text string, phase bool) {
 	warns := strings.HasPrefix(word, "WARNING") || c == 'W' && len(word) == 5 && logline.Digit(word[1]) && logline.Digit(word[4])
 	if !warns && (logline.Digit(c) || len(word) > 8 && c == '[' && logline.Digit(word[1]) && logline.Digit(word[4]) ||
 		c == '/' && strings.Contains(word, ".py:") || // a Python warning
-		c >= 'A' && (!strings.Contains(word, "=") || strings.HasPrefix(word, logfmt)) || word == "" && numbers(text)) {
+		c >= 'A' && (!strings.Contains(word, "=") || strings.HasPrefix(word, logfmt)) || word == "" && numbers(text)) && !dumped.MatchString(text) {
 		s.Ran.Sentences++
 	}
 	if phase || t != logline.NoTag || strings.Contains(text, ".py") || strings.Contains(text, " NCCL INFO ") || strings.Contains(text, python.Header) {
 		s.Ran.Programs++
 	}
 }
+
+// dumped matches the stacks that Python's fault handler writes when a signal ends its process, even if the
+// lines of several processes are mixed. They are many, and no program runs that wrote them.
+var dumped = lazy.On("hread 0x|File |File,|xtension modules: ", `[Tt]hread 0x[0-9a-f,]|(?:^|  )File ?[,"]|^Extension modules: `)
 
 // numbers reports whether an indented line is a row of numbers, as simulations print for each step.
 func numbers(text string) bool {
