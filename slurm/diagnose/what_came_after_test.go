@@ -31,6 +31,9 @@ func TestWhatCameAfterDecides(t *testing.T) {
 	fell := "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.2]:20667\n" +
 		"ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 255) local_rank: 0 (pid: 311) of binary: /usr/bin/python3\n"
 	raised := "Traceback (most recent call last):\n  File \"/w/a.py\", line 12, in <module>\n    go()\nModuleNotFoundError: No module named 'conda'\n"
+	evaluated := diagnosetest.Rounds(68, "{n}0%|# | {n}/68 [00:30<00:00, 1.0it/s]\r")
+	summed := strings.Repeat(evaluated+"\n{'eval_loss': 0.6, 'eval_runtime': 130.1, 'epoch': 0.5}\n", 5)
+	trained := "{'train_runtime': 4849.0, 'train_samples_per_second': 0.2, 'train_loss': 0.6, 'epoch': 1.0}\n"
 	for name, tt := range map[string]struct{ log, class string }{
 		"bars written until KillWait ends": {
 			"start\n" + bar + "slurmstepd: error: *** JOB 11980 ON dgx01 CANCELLED AT 2026-06-06T11:58:22 ***\n\r" + bar + "\r" + bar + "\r" + bar + "\r" + bar,
@@ -69,11 +72,14 @@ func TestWhatCameAfterDecides(t *testing.T) {
 					",   File x.ops\", /v/threading.py, line 953 in run\nx.tableThread 0x, 00007f48e1fff640x.algos (most recent call first):\n", 40) +
 				"Extension modules: a.b, a.c (total: 2)\n", outcome.SlurmCancelled,
 		},
-		"another program's thousand lines":       {raised + strings.Repeat("A node is removed\n", 1000) + raised, outcome.ImportError},
-		"a thousand lines, and signs of an end":  {raised + strings.Repeat("A node is removed\n", 1000) + strings.Repeat("Sending a termination request to 5\n", 2), outcome.UnknownExit},
-		"a date alone before and after the work": {"2017-08-01 11:35:48\n" + strings.Repeat("Step 1 of it\n", 20) + "2017-08-01 13:44:48\n", outcome.Success},
-		"a date alone after a few lines":         {"2017-08-01 11:35:48\nk = 10\n2017-08-01 13:44:48\n", outcome.UnknownExit},
-		"a date alone after the work":            {"k = 10\n" + strings.Repeat("Step 1 of it\n", 20) + "2017-08-01 13:44:48\n", outcome.UnknownExit},
+		"an evaluation after the Trainer's summary":    {summed + trained + evaluated, outcome.Success},
+		"the same, which did not reach its end":        {summed + trained + evaluated[:len(evaluated)/2] + "\n", outcome.UnknownExit},
+		"an evaluation, and no summary of the Trainer": {summed + evaluated, outcome.UnknownExit},
+		"another program's thousand lines":             {raised + strings.Repeat("A node is removed\n", 1000) + raised, outcome.ImportError},
+		"a thousand lines, and signs of an end":        {raised + strings.Repeat("A node is removed\n", 1000) + strings.Repeat("Sending a termination request to 5\n", 2), outcome.UnknownExit},
+		"a date alone before and after the work":       {"2017-08-01 11:35:48\n" + strings.Repeat("Step 1 of it\n", 20) + "2017-08-01 13:44:48\n", outcome.Success},
+		"a date alone after a few lines":               {"2017-08-01 11:35:48\nk = 10\n2017-08-01 13:44:48\n", outcome.UnknownExit},
+		"a date alone after the work":                  {"k = 10\n" + strings.Repeat("Step 1 of it\n", 20) + "2017-08-01 13:44:48\n", outcome.UnknownExit},
 		"a table of GPUs behind the words of an end": {
 			"done training it\n" + strings.Repeat("| 34%   41C    P0    62W / 260W |      1MiB / 48601MiB |      0%      Default |\n", 40), outcome.Success,
 		},

@@ -109,6 +109,9 @@ var measures = lazy.New(`'train_runtime': |\btrain_runtime +=|^# (?:Avg bus band
 	`^\|.*\|(?:↑|↓| ) *\| *[\d.]+\|± *\|` + // lm-evaluation-harness
 	`|\bEpoch\(test\) +\[\d+/\d+\] +(?:[^e\s]|e[^t])`) // OpenMMLab; its reports before the end begin with an ETA
 
+// summary begins the summary that the Trainer of transformers prints when its training is over.
+const summary = "{'train_runtime': "
+
 // figures match a dictionary of numbers, which evaluations and tests print at their end, unless one
 // follows each round.
 var figures = lazy.New(`^\{.*(?:['"][\w@/ -]+['"]: -?[\d.e+-]+,? ?){3,}\}$`)
@@ -150,18 +153,20 @@ func (f *Facts) Ending() (e Ending) {
 	if m := f.whole; m != nil && f.Ran.Phases == m.Phases && f.Ran.Sentences-m.Sentences <= farewell && soon {
 		return Ending{Said: !f.failedSince(f.wholeTold), Sure: true}
 	}
-	if f.torn || slices.ContainsFunc(tail(f.Last, 6), func(m Mark) bool { return accountedLost.MatchString(m.Text) }) {
+	if f.torn || slices.ContainsFunc(tail(f.Last, lastLines), func(m Mark) bool { return accountedLost.MatchString(m.Text) }) {
 		return Ending{Sure: true}
 	}
 	var bar Mark // the last bar or count
 	var before time.Time
 	amid := false // the last line belongs to something unfinished
-	e.Said = f.synced != nil && f.Ran.Phases == f.synced.Phases && f.Ran.Sentences-f.synced.Sentences <= Farewell ||
+	// A trainer's summary says more than the bars before it, and only the bars after it count.
+	summed := f.summed > 0 && f.told-f.drawn-f.summed <= lastLines
+	e.Said = summed || f.synced != nil && f.Ran.Phases == f.synced.Phases && f.Ran.Sentences-f.synced.Sentences <= Farewell ||
 		f.fitted > 0 && f.told-f.fitted <= LongTail || f.plan.over(f.told-f.drawn) || f.leftLoop()
-	last := append(tail(f.Progress, 1), tail(f.talk(), 6)...)
+	last := append(tail(f.Progress, 1), tail(f.talk(), lastLines)...)
 	for k, m := range last {
 		_, text := logline.CutTag(m.Text)
-		if f.told-m.told > LongTail {
+		if summed && m.told < f.summedAt || f.told-m.told > LongTail {
 			continue // after so many other lines it is not the last bar
 		}
 		if m.told < f.fitted {
@@ -176,7 +181,7 @@ func (f *Facts) Ending() (e Ending) {
 		}
 		before = at
 		if c, counted := tallyIn(text); counted {
-			if c.bar && f.inRow(m.Tag, barName(text)) {
+			if c.bar && f.inRow(m.Tag, barName(text)) && !summed {
 				continue // a bar that reached its end again and again
 			}
 			complete := c.of > 0 && !c.within && (c.n >= c.of || c.n == c.of-1 && c.of == f.fromZero && k < len(last)-1)
@@ -244,7 +249,7 @@ var failing = lazy.New(`(?i)\b(?:job|run|script|training|evaluation|pipeline|exp
 // failedSince reports whether one of the last lines after the told-th line matches failing. The starter
 // of a program writes this after the program's own words.
 func (f *Facts) failedSince(told int) bool {
-	return slices.ContainsFunc(tail(f.talk(), 6), func(m Mark) bool {
+	return slices.ContainsFunc(tail(f.talk(), lastLines), func(m Mark) bool {
 		_, text := logline.CutTag(m.Text)
 		return m.told > told && failing.MatchString(text) && !pattern.ZeroOf.MatchString(text)
 	})
@@ -329,6 +334,10 @@ func (f *Facts) DoneBefore(e *Event) bool {
 // the program goes on.
 var fitted = lazy.New("^`Trainer\\.fit` stopped: `max_epochs=\\d+` reached")
 
+// lastLines is the number of lines, without the bars that were not yet full, in which a program may say how
+// it ended.
+const lastLines = 6
+
 // Farewell is the number of lines that may follow such a message.
 const Farewell = 12
 
@@ -408,6 +417,9 @@ func (f *Facts) repeats(m Mark, text string) bool {
 func (s *scanner) ends(m Mark, text string) {
 	if n := len(s.Last); n > 0 && drawnRow(text) && drawnRow(strings.TrimLeft(s.Last[n-1].Text, " \t")) {
 		s.Last = s.Last[:n-1]
+	}
+	if strings.HasPrefix(text, summary) {
+		s.summed, s.summedAt = s.told-s.drawn, s.told
 	}
 	if s.told <= clockIn && s.clockedIn == 0 && onlyTime.MatchString(text) {
 		s.clockedIn = s.told

@@ -86,6 +86,8 @@ type Facts struct {
 	Doing     Mark              // the last line that names a phase, such as saving or evaluating
 	Last      []Mark            // the last lines
 	fitted    int               // the value of told when Lightning's fit reached its last epoch
+	summedAt  int               // the value of told at the summary of transformers' Trainer
+	summed    int               // the same without unfinished bars
 	epochs    epochCount        // the progress in epochs
 	fromZero  int               // the end of a count of epochs or steps that began at 0
 	plan      plan              // the announced iterations
