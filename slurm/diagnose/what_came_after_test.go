@@ -72,6 +72,10 @@ func TestWhatCameAfterDecides(t *testing.T) {
 					",   File x.ops\", /v/threading.py, line 953 in run\nx.tableThread 0x, 00007f48e1fff640x.algos (most recent call first):\n", 40) +
 				"Extension modules: a.b, a.c (total: 2)\n", outcome.SlurmCancelled,
 		},
+		"a signal, within the line of the program that it ended": {
+			diagnosetest.Rounds(6, "2026-03-04 05:0{n}:07.123456: \nepoch:  {n}\n2026-03-04 05:0{n}:57.868845: validation loss: -0.8{n}\n") +
+				"2026-03-04 05:07:07.123456: Terminated\n", outcome.UnknownExit,
+		},
 		"an evaluation after the Trainer's summary":    {summed + trained + evaluated, outcome.Success},
 		"the same, which did not reach its end":        {summed + trained + evaluated[:len(evaluated)/2] + "\n", outcome.UnknownExit},
 		"an evaluation, and no summary of the Trainer": {summed + evaluated, outcome.UnknownExit},

@@ -274,8 +274,10 @@ var lastBreath = lazy.New(`(?:process group has NOT been destroyed before|destro
 	`Unable to destroy server_ object, so releasing instead|` + // TensorFlow
 	` NCCL INFO comm \S+ .* - Destroy COMPLETE`)
 
-// Killed matches a shell's message about the end by a signal of the program that it waited for.
-var Killed = lazy.New(`^(?:\S+: line \d+: +\d+ )?(?:Killed|Segmentation fault|Bus error|Aborted|Illegal instruction|Floating point exception|` +
+// Killed matches a shell's message about the end by a signal of the program that it waited for, which may
+// have written the time and nothing else of its last line.
+var Killed = lazy.New(`^(?:\S+: line \d+: +\d+ |\[?[\d-]+[ T][\d:.,]+(?:Z|[+-][\d:]+)?\]?:? +)?(?:` +
+	`Killed|Segmentation fault|Bus error|Aborted|Illegal instruction|Floating point exception|` +
 	`Trace/breakpoint trap|Terminated|Hangup|Quit|Alarm clock|User defined signal [12])` +
 	`(?: +\(core dumped\))?(?:$|  )`)
 
