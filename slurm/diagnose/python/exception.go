@@ -252,7 +252,7 @@ var refinements = []refinement{
 	// Ray reports the end of another process (python/ray/exceptions.py).
 	{
 		outcome.UnknownExit, pattern.Symptom, lazy.New(`(?:ActorDied|RayActor|WorkerCrashed|NodeDied|ActorUnavailable)Error$`),
-		lazy.New(`^(?:The actor (?:died unexpectedly|is unavailable)|The worker died unexpectedly|The node .* died)`), nil, false,
+		lazy.New(`^(?:The actor (?:\w+ )?(?:died unexpectedly|is unavailable)|The worker died unexpectedly|The node .* died)`), nil, false,
 	},
 	// A launcher reports the exit of the process that it started, whose own output says more.
 	{

@@ -43,6 +43,11 @@ func TestPieces(t *testing.T) {
 			"ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n\tclass_name: Worker\n" +
 				"The actor is dead because its worker process has died. " + mayBe, outcome.UnknownExit, "",
 		},
+		"Ray names an actor that does not answer": {
+			"Traceback (most recent call last):\n  File \"/w/base.py\", line 55, in __call__\n    output = ray.get(output)\n" +
+				"ray.exceptions.ActorUnavailableError: The actor d5a12869ca8466 is unavailable: RpcError: Socket closed. The task may not have run.\n" +
+				"(raylet) A worker died or was killed by an unexpected system error.\n", outcome.UnknownExit, "is unavailable",
+		},
 		"Ray says of any worker on Kubernetes what may have ended it": {
 			"ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n" +
 				"Worker exit detail: Worker exits with an exit code None. The worker may have exceeded K8s pod memory limits.\n", outcome.UnknownExit, "memory limits",
