@@ -74,6 +74,7 @@ func TestAFailedNodeIsTheOneThatALineNames(t *testing.T) {
 	}{
 		"no line names it":   {"setting up\n", "gpu9", down},
 		"a line names it":    {"srun: error: Node failure on gpu7\n", "gpu7", down},
+		"other words for it": {"setting up\nsrun: error: A node failed on node gpu7\n", "gpu7", diagnose.Context{}},
 		"nobody names it":    {"setting up\n", "", diagnose.Context{JobState: "NODE_FAIL"}},
 		"two lines name two": {"srun: error: Node failure on gpu7\nsrun: error: Node failure on gpu8\n", "gpu7", diagnose.Context{JobState: "NODE_FAIL"}},
 	} {

@@ -17,6 +17,10 @@ var slurmPatterns = []pattern{
 	{outcome.SlurmPreempted, Ended + 2, oneOf("preempted"), `(srun|salloc|slurm\w*): .*\b(job|step)(id=| )\S+ (has been|was|is being) preempted`},
 	{outcome.SlurmNodeFail, Ended + 5, oneOf("due to node failure|node failure on|node_fail|due to node fail"), `due to node fail|node failure on|\bnode_fail\b`},
 	{
+		outcome.SlurmNodeFail, Ended + 2, oneOf("a node failed|a node has failed|a node died|a node has died"),
+		`^(\S+: )*a node (has )?(failed|died)\b`,
+	},
+	{
 		outcome.SlurmNodeFail, Ended + 2, oneOf("still not ready|allocation has been revoked|has been revoked|job credential|not responding" +
 			"|io error with slurmstepd|communication connection failure|launch failed|zero bytes were transmitted|slurmd on node|task launch for" +
 			"|unexpected reboot|node is down|nodes are down|node unexpectedly rebooted|slurmd could not|unable to confirm allocation|lost connection to"),
