@@ -217,6 +217,9 @@ func (j *job) survivedBefore(e *scan.Event) bool {
 // of its start.
 func (j *job) finishingUp(e *scan.Event) bool {
 	f := j.files[e.File]
+	if e.Kind == "KeyboardInterrupt" {
+		return j.passedOn(e)
+	}
 	steps := 0
 	for _, m := range f.Progress {
 		if m.Off > e.Off {
@@ -226,6 +229,17 @@ func (j *job) finishingUp(e *scan.Event) bool {
 	return e.Agent && f.Ran.Sentences-e.Ran.Sentences-steps < scan.Farewell && !f.NextRunAfter(e) &&
 		(e.Class == outcome.SlurmTimeLimit || e.Class == outcome.SlurmCancelled && !j.finishedAfter(e) && !j.endsWell())
 }
+
+// passedOn reports whether the few lines and steps after a Ctrl-C are those of Ray's workers, which Ray's
+// driver passes on while it exits.
+func (j *job) passedOn(e *scan.Event) bool {
+	f := j.files[e.File]
+	return !ofWorker.MatchString(e.Raw) && f.Ran.Sentences-e.Ran.Sentences < scan.LongTail && !j.finishedAfter(e) && !j.endsWell() &&
+		!slices.ContainsFunc(f.Progress, func(m scan.Mark) bool { return m.Off > e.Off && !ofWorker.MatchString(m.Text) })
+}
+
+// ofWorker matches a line of one of Ray's workers, in the driver's output.
+var ofWorker = lazy.New(`^(?:\x1b\[\d+m)*\([^()]*\bpid=\d+`)
 
 // diedWithIt reports whether a rank wrote nothing after an exception and a launcher reports its exit
 // with 1, as Python exits after one. The progress after the exception is other ranks'.

@@ -32,6 +32,9 @@ func TestWhatCameAfterDecides(t *testing.T) {
 		"ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 255) local_rank: 0 (pid: 311) of binary: /usr/bin/python3\n"
 	raised := "Traceback (most recent call last):\n  File \"/w/a.py\", line 12, in <module>\n    go()\nModuleNotFoundError: No module named 'conda'\n"
 	evaluated := diagnosetest.Rounds(68, "{n}0%|# | {n}/68 [00:30<00:00, 1.0it/s]\r")
+	ofRay := diagnosetest.Rounds(6, "(TaskRunner pid=1509) step:{n} - actor/loss:0.1\n"+
+		"(TaskRunner pid=1509) Training Progress:   1%|   | {n}/3746 [04:23<18:27:18, 17.83s/it]\n")
+	key := "Traceback (most recent call last):\n  File \"/w/main_ppo.py\", line 100, in run_ppo\n    ray.get(runner.run.remote(config))\nKeyboardInterrupt\n"
 	summed := strings.Repeat(evaluated+"\n{'eval_loss': 0.6, 'eval_runtime': 130.1, 'epoch': 0.5}\n", 5)
 	trained := "{'train_runtime': 4849.0, 'train_samples_per_second': 0.2, 'train_loss': 0.6, 'epoch': 1.0}\n"
 	for name, tt := range map[string]struct{ log, class string }{
@@ -72,6 +75,10 @@ func TestWhatCameAfterDecides(t *testing.T) {
 					",   File x.ops\", /v/threading.py, line 953 in run\nx.tableThread 0x, 00007f48e1fff640x.algos (most recent call first):\n", 40) +
 				"Extension modules: a.b, a.c (total: 2)\n", outcome.SlurmCancelled,
 		},
+		"a key, and what Ray's driver passes on as it exits": {
+			ofRay + key + diagnosetest.Rounds(9, "(WorkerDict pid=1626) INFO: weights are updated\n") + ofRay[:len(ofRay)/2], outcome.SlurmCancelled,
+		},
+		"a key, after which Ray's driver writes steps of its own": {ofRay + key + ofRay + steps(1, 9), outcome.UnknownExit},
 		"a signal, within the line of the program that it ended": {
 			diagnosetest.Rounds(6, "2026-03-04 05:0{n}:07.123456: \nepoch:  {n}\n2026-03-04 05:0{n}:57.868845: validation loss: -0.8{n}\n") +
 				"2026-03-04 05:07:07.123456: Terminated\n", outcome.UnknownExit,
