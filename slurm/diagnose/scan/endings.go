@@ -184,7 +184,7 @@ func (f *Facts) Ending() (e Ending) {
 			if c.bar && f.inRow(m.Tag, barName(text)) && !summed {
 				continue // a bar that reached its end again and again
 			}
-			complete := c.of > 0 && !c.within && (c.n >= c.of || c.n == c.of-1 && c.of == f.fromZero && k < len(last)-1)
+			complete := c.of > 0 && !c.within && (reached(c.n, c.of) || c.n == c.of-1 && c.of == f.fromZero && k < len(last)-1)
 			switch {
 			case setUp.MatchString(text), c.bar && inEpoch.MatchString(text):
 				continue
@@ -244,7 +244,9 @@ var inEpoch = lazy.New(`(?i)^[^|[=]{0,24}\bepochs?\b\W{0,3}\d+(?:[^\d/% ]| +[^\d
 
 // failing matches lines near the end that say that the work failed.
 var failing = lazy.New(`(?i)\b(?:job|run|script|training|evaluation|pipeline|experiment|program|simulation|workflow|process)\b.{0,16}\bfailed\b` +
-	`|\bjob ['"]?[\w./:-]+['"]? failed\b|\bfatal (?:\w+ )?error\b`)
+	`|\bjob ['"]?[\w./:-]+['"]? failed\b|\bfatal (?:\w+ )?error\b` +
+	`|^Command '.*' (?:died with <Signals\.SIG|returned non-zero exit status )` + // subprocess
+	`|^\*\*\* SIG[A-Z]+ received at `) // glog and Abseil
 
 // failedSince reports whether one of the last lines after the told-th line matches failing. The starter
 // of a program writes this after the program's own words.

@@ -269,7 +269,12 @@ func TestWhatLibrariesSay(t *testing.T) {
 		"a library does without NumPy, and much later the program fails": {
 			numpy + strings.Repeat("I tensorflow/core/gpu_device.cc:906] Found a device\n", 14) + diagnosetest.Raised("KeyError: 'v60109'"), outcome.UserException, "v60109",
 		},
-		"a library needs NumPy":                          {numpy + diagnosetest.Raised("SystemError: initialization failed"), outcome.ExtensionABI, "numpy"},
+		"a library needs NumPy": {numpy + diagnosetest.Raised("SystemError: initialization failed"), outcome.ExtensionABI, "numpy"},
+		"a signal ends the run after the one that finished": {
+			"Run finished 151 round(s) in 12.5s\n" + strings.Repeat("INFO : aggregate_fit: received 45 results and 0 failures\n", 20) +
+				"*** SIGTERM received at time=1759753629 on cpu 42 ***\nCommand '['simulate', '--app']' died with <Signals.SIGABRT: 6>.\n",
+			outcome.SlurmCancelled, "SIGTERM",
+		},
 		"a script tells the time behind an open bar":     {"\r 50%|█████     | 1/2 [00:26<00:26, 26.06s/it]\n+ date\nEND TIME: Tue Sep  5 22:35:51 UTC 2023\n", outcome.Success, ""},
 		"a script tells that its end was none":           {"loss 0.3\nJob end: ERROR\n", outcome.UnknownExit, ""},
 		"a script ends and could not do all":             {"loss 0.3\nscript end, could not copy results\n", outcome.UnknownExit, ""},

@@ -40,6 +40,10 @@ func tallyIn(text string) (c tally, ok bool) {
 	return c, true
 }
 
+// reached reports whether a count is at its end, or one behind it. A count that goes on beyond its total
+// does not tell when it ends.
+func reached(n, of int) bool { return n == of || n == of+1 }
+
 // midEpoch reports whether a line that counts epochs says that its epoch is not among its last batches.
 func midEpoch(text string) bool {
 	g := innerCount.FindStringSubmatch(text)
@@ -108,7 +112,7 @@ var epochAlone = lazy.On("poch|POCH|ound|OUND", `(?i)(?:^|[^\w/])(?:epoch|round)
 // complete reports whether the last epoch has at least as many lines as the one before it, and not many
 // more.
 func (c epochCount) complete(told, fromZero int) bool {
-	last := c.of > 1 && (c.n >= c.of || c.n == c.of-1 && c.of == fromZero)
+	last := c.of > 1 && (reached(c.n, c.of) || c.n == c.of-1 && c.of == fromZero)
 	after := told - c.at + 1
 	whole := after >= c.lines && !(c.bare && after == 1) || c.closed
 	return last && whole && after-c.lines <= LongTail
