@@ -399,12 +399,12 @@ func TestParseSignal(t *testing.T) {
 }
 
 func TestParseArray(t *testing.T) {
-	for list, want := range map[string][]int{"3": {3}, "0-8:4,2,8": {0, 2, 4, 8}, "5-7": {5, 6, 7}} {
+	for list, want := range map[string][]int{"3": {3}, "0-8:4,2,8": {0, 2, 4, 8}, "5-7": {5, 6, 7}, "0-8,0-8:8,8,8": {0, 1, 2, 3, 4, 5, 6, 7, 8}} {
 		got, ok := slurm.ParseArray(list, 8)
 		require.True(t, ok, list)
 		require.Equal(t, want, got, list)
 	}
-	for _, list := range []string{"", "a", "5-1", "1-x", "1-4:0", "1-4:x", "-1", "9", "1,,2"} {
+	for _, list := range []string{"", "a", "5-1", "1-x", "1-4:0", "1-4:x", "-1", "9", "1,,2", "0-8,0-8,0"} {
 		_, ok := slurm.ParseArray(list, 8)
 		require.False(t, ok, list)
 	}

@@ -59,7 +59,7 @@ const (
 
 // onlyTime is a line of date(1) and its like: scripts print it first and last.
 var onlyTime = lazy.New(`^\W*(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\w*,? )?[\w\p{Han} /.-]{0,24}\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?[AP]M)?` +
-	`(?: ?[A-Z]{1,5}|[+-]\d\d:?\d\d)?(?: \d{4})?[^\w:]*$`) // a colon begins a line that is cut off
+	`(?: ?[A-Z]{1,5}|[+-]\d\d:?\d\d)?(?: \d{4})?[^\w:]*$`) // with a colon it is the start of a line that was cut off
 
 // ofTorch is a warning or an error of PyTorch's C++ code or of torchelastic, which come
 // again and again within one run.
