@@ -236,9 +236,9 @@ var classes = []Class{
 			"administrators.", "该节点自身无法启动容器（用户命名空间、loop 设备、FUSE 或运行时目录）：请换用其他节点，并告知管理员。"),
 		said("You cannot read the image: ask its owner for access, or copy it to a folder of yours that every node sees.",
 			"没有读取该镜像的权限：请让其所有者授权，或复制到各节点都能看到的自己的目录。"),
-		said("The folder in which the node unpacks images is full: clean it, or use another one (ENROOT_CACHE_PATH, ENROOT_TEMP_PATH and ENROOT_DATA_PATH; "+
-			"APPTAINER_TMPDIR and APPTAINER_CACHEDIR).",
-			"节点解包镜像所用的目录已满：请清理，或改用其他目录（ENROOT_CACHE_PATH、ENROOT_TEMP_PATH、ENROOT_DATA_PATH；APPTAINER_TMPDIR、APPTAINER_CACHEDIR）。"),
+		said("The folder in which the node unpacks images is full: clean it, or use another one (ENROOT_CACHE_PATH, ENROOT_TEMP_PATH and ENROOT_DATA_PATH, "+
+			"for pyxis in enroot.conf; APPTAINER_TMPDIR and APPTAINER_CACHEDIR).",
+			"节点解包镜像所用的目录已满：请清理，或改用其他目录（ENROOT_CACHE_PATH、ENROOT_TEMP_PATH、ENROOT_DATA_PATH，pyxis 下写在 enroot.conf；APPTAINER_TMPDIR、APPTAINER_CACHEDIR）。"),
 		said("Import the image once to shared storage as a file, and check that every mount exists on every node.",
 			"先把镜像导入共享存储保存为文件，并检查每个挂载路径在所有节点上都存在。"),
 	}, "https://github.com/NVIDIA/pyxis/wiki"},
