@@ -263,9 +263,8 @@ func (j *job) onlyBase() (base int, ok bool) {
 // placeTasks decides whether srun's tasks are ranks or whole nodes. If a task's launcher reports on its
 // processes, the task is a rank only if a process has the same number.
 func (j *job) placeTasks() {
-	most, agree, differ, launches, several := -1, 0, 0, false, false
+	most, agree, differ, launches := -1, 0, 0, false
 	for _, f := range j.files {
-		several = several || f.Several
 		for l := range f.Labels {
 			most = max(most, l)
 		}
@@ -302,7 +301,7 @@ func (j *job) placeTasks() {
 	switch {
 	case agree+differ > 0:
 		j.taskRank = agree >= differ
-	case j.perNode > 1, several && (j.world == 0 || most < j.world/2):
+	case j.perNode > 1:
 		j.taskRank = false
 	case j.world > 0:
 		j.taskRank = most+1 >= j.world || most >= len(j.nodes) && len(j.nodes) > 0 || j.world == 1

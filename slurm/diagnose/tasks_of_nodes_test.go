@@ -48,26 +48,3 @@ func TestALauncherKnowsTheRanksOfItsOwnTask(t *testing.T) {
 		})
 	}
 }
-
-// A task of srun's that starts several processes is a node, and its number no rank's.
-func TestATaskThatStartsSeveralProcessesIsNoRank(t *testing.T) {
-	const notice = "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, to avoid your system being overloaded\n"
-	const torchrun, older = "W0313 15:45:35.712000 530868 site-packages/torch/distributed/run.py:793] " + notice, notice
-	const deepSpeed = "[2025-08-15 20:43:06,310] [INFO] [launch.py:256:main] process 4041 spawned with command: ['python', '-u', 'a.py', '--local_rank=1']\n"
-	const steps, ended = "step 1 loss 3.0\nstep 2 loss 2.9\n", "srun: error: gpu02: task 1: Exited with exit code 1\n"
-	one := 1
-	for name, c := range map[string]struct {
-		log  string
-		rank *int
-	}{
-		"torchrun":                   {torchrun + steps + ended, nil},
-		"torchrun, an older one":     {older + steps + ended, nil},
-		"DeepSpeed's launcher":       {deepSpeed + steps + ended, nil},
-		"nothing is said of a start": {steps + ended, &one},
-	} {
-		r := diagnosetest.Old(t, c.log)
-		require.Equal(t, outcome.UnknownExit, r.Class, name)
-		require.Equal(t, c.rank, r.RootRank, name)
-		require.Equal(t, "gpu02", *r.RootNode, name)
-	}
-}

@@ -20,10 +20,6 @@ var (
 	// Source: deepspeed/launcher/launch.py.
 	deepSpeedNode  = lazy.New(`\bnum_local_procs=(\d{1,4}), node_rank=(\d{1,5})\b`)
 	deepSpeedChild = lazy.New(`\bprocess (\d{2,8}) spawned with command: .*--local_rank=(\d{1,4})\b`)
-	// severalStarted matches what torchrun writes only if it starts several processes on its node
-	// (torch/distributed/run.py), and what DeepSpeed's launcher writes about the second of them.
-	severalStarted = lazy.New(`^(?:\S+ [^"']*\brun\.py:\d+\] |\W*)Setting OMP_NUM_THREADS environment variable for each process to be` +
-		`|\bspawned with command: .*--local_rank=1\b`)
 	// ofProcess matches the process id in a line: bash's about a process that a signal ended, or in the
 	// name of torch's shared memory.
 	ofProcess = lazy.New(`: line \d+: +(\d{2,8}) [A-Z]|/torch_(\d{2,8})_`)
@@ -35,7 +31,6 @@ func (s *scanner) processes(t logline.Tag, text string) {
 		rank, _ := strconv.Atoi(g[1] + g[3])
 		s.Came[rank], _ = strconv.Atoi(g[2] + g[4])
 	}
-	s.Several = s.Several || severalStarted.MatchString(text)
 	if g := deepSpeedNode.FindStringSubmatch(text); g != nil {
 		local, _ := strconv.Atoi(g[1])
 		node, _ := strconv.Atoi(g[2])

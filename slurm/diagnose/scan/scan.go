@@ -81,7 +81,6 @@ type Facts struct {
 	torn      bool              // the file ends within a traceback
 	synced    *ranBefore        // counts at an experiment tracker's last message about the run
 	Usage     *Mark             // the first line of a usage text at the end of the file
-	Several   bool              // a launcher says that it started several processes on its node
 	Failed    *Mark             // a launcher's or Slurm's report of a failed process
 	Progress  []Mark            // the last iteration lines
 	Doing     Mark              // the last line that names a phase, such as saving or evaluating
