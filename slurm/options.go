@@ -79,12 +79,10 @@ func BatchOption(name string) (full string, takes Argument, ok bool) {
 	return findOption(name, batchOptions)
 }
 
-// StepOption is BatchOption for srun and salloc.
+// StepOption is BatchOption for srun and salloc, whose own options come first: srun --wait takes
+// seconds, sbatch --wait takes no value.
 func StepOption(name string) (full string, takes Argument, ok bool) {
-	if full, takes, ok = findOption(name, batchOptions, stepOptions); full == "wait" {
-		takes = NeedsArgument // srun --wait takes seconds, sbatch --wait takes no value
-	}
-	return full, takes, ok
+	return findOption(name, stepOptions, batchOptions)
 }
 
 // BatchLetter returns the option of sbatch with a one-letter name; full is empty if there is none.

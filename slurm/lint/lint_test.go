@@ -228,6 +228,7 @@ func TestAFindingNamesWhatIsWrongAndWhatToDo(t *testing.T) {
 			"unset-variable", 3, rules.Error, "$SLURM_NTASKS_PER_NODE, which Slurm sets only for --ntasks-per-node: nothing sets this variable: the flag before it swallows the next word, or the value is empty",
 			"give --ntasks-per-node to sbatch, or use a variable that Slurm always sets, such as SLURM_GPUS_ON_NODE",
 		},
+		below + "#SBATCH -J=a -A=b\nhostname\n":   {"bad-directive", 3, rules.Error, `a short option such as -J takes its value without =, so the value here is "=a"`, "correct the directive (man sbatch lists the options)"},
 		below + "#SBATCH -o run.log\nhostname\n":  {"log-name-fixed", 3, rules.Warning, "-o run.log: the log has the same name every time: the next run or the next array task overwrites it", "%x-%j.out (in arrays %x-%A_%a.out)"},
 		below + "export A\x7f\u2028\u2029\t =1\n": {"bad-assignment", 3, rules.Error, "export A    =1: bash does not read this as an assignment: the variable stays unset", "NAME=value, without blanks, $ or set"},
 	} {

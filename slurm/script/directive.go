@@ -188,7 +188,7 @@ func (r *reader) readDirective(d *Directive) {
 						val, words = words[0], words[1:]
 					}
 					if _, checked := valueForms[name]; strings.HasPrefix(val, "=") && !checked {
-						d.Misread = d.Fault.EN == ""
+						d.Misread = d.Misread || d.Fault.EN == ""
 						fail(name, textShortEquals.With(o.Given, val))
 					}
 					o.Value, o.Has = r.decode(val, d.Line), true
