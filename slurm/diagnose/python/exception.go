@@ -323,16 +323,27 @@ var refinements = []refinement{
 		outcome.BadArgs, pattern.Specific, lazy.New(`(Assertion|Value|Runtime|NotImplemented|Type|Key|Attribute)Error$`), nil,
 		[]string{
 			"validate_args", "arguments.py", "parse_args", "_check_arg_is_not_none", "core_transformer_config_from_args", "__post_init__",
-			"validate_yaml", "yaml_arguments.py", "argparse.py",
+			"validate_yaml", "yaml_arguments.py", "argparse.py", "optimizer_param_scheduler.py",
 		},
 		true,
 	},
-	// Missing weights; and where the run was writing weights, a missing folder.
-	{outcome.UserException, pattern.Generic, lazy.New(`FileNotFoundError$`), nil, []string{"save", "_save", "save_checkpoint", "_open_zipfile_writer"}, true},
+	// Lightning compares its settings with Slurm's, and does not support --ntasks.
+	{outcome.BadArgs, pattern.Specific, lazy.New(`^RuntimeError$`), lazy.New("^You set `--ntasks="), nil, false},
+	{outcome.NodeCountMismatch, pattern.Specific, lazy.New(`^ValueError$`), lazy.New(`in Lightning, but the number of [\w ]+ configured in SLURM`), nil, false},
+	{
+		outcome.NodeCountMismatch, pattern.Specific, lazy.New(`^(?:Assertion|Runtime|Value)Error$`),
+		lazy.New(`(?i)^\W*(?:requires?|needs?|expect(?:s|ed)) (?:at least |exactly )?\d+ (?:GPU|CUDA device)s?\b`), nil, false,
+	},
+	// Missing weights; and where the run was writing or removing weights, a missing folder.
+	{outcome.UserException, pattern.Generic, lazy.New(`FileNotFoundError$`), nil, []string{"save", "_save", "save_checkpoint", "_save_checkpoint", "_open_zipfile_writer", "rmtree"}, true},
+	{ // A name that says so outweighs folders named after the data.
+		outcome.CheckpointLoad, pattern.Specific + 4, lazy.New(`FileNotFoundError$`),
+		lazy.New(`(?i)^[^>]*(?:(?:checkpoint|ckpt|snapshot)[^/'".]*(?:\.(?:pth?|pkl|pickle|bin|h5|hdf5|np[yz]|tar|zip|txt))?|pytorch_model[\w-]*\.bin)['"]?$`), nil, false,
+	},
 	{outcome.CheckpointLoad, pattern.Specific - 2, lazy.New(`FileNotFoundError$`), lazy.New(`(?i)\.(?:pth?|pth\.tar|ckpt|safetensors)['"]?$`), nil, false},
 	{
 		outcome.DatasetMissing, pattern.Specific - 2, lazy.New(`(FileNotFound|IsADirectory|NotADirectory|errors_impl\.NotFound)Error$`),
-		lazy.New(`(?i)\.(idx|bin|jsonl?|txt|model|npy|npz|parquet|arrow|tar|zst|gz|csv)['"]?$|/data|_document|corpus|dataset|token`), nil, false,
+		lazy.New(`(?i)\.(idx|bin|jsonl?|txt|model|npy|npz|parquet|arrow|tar|zst|gz|csv)['"]?$|/data|_data['"]?$|_document|corpus|dataset|token`), nil, false,
 	},
 }
 

@@ -144,6 +144,8 @@ func (s *scanner) classify(e *Event) *Event {
 		e.Class, e.Weight = class, weight
 	case best != nil && best.Class == outcome.CheckpointLoad && e.Stack.ReadsSample(): // a broken file of the data
 		e.Class, e.Weight = outcome.DatasetMissing, pattern.Specific
+	case best != nil && best.Class == outcome.DatasetMissing && class == outcome.CheckpointLoad && weight > best.Weight:
+		e.Class, e.Weight = class, weight // a checkpoint in a folder named after the data
 	case best != nil && best.Weight == pattern.Death:
 		e.Class, e.Weight = best.Class, pattern.Generic
 	case best != nil && (best.Weight < pattern.Generic || best.Weight >= pattern.Specific-2):
