@@ -225,11 +225,15 @@ func lastLine(f *scan.Facts) (m scan.Mark) {
 
 var notANumber = lazy.New(`(?i)(?:loss|grad norm)[^|:]*: *[-+]?(?:nan|inf)\b`)
 
-// badNumbers judges a run that diverged by its own reports: NaN or infinite values that stay, or a loss
-// that jumped and stayed high.
+// badNumbers judges a run that diverged by its own reports: NaN or infinite values that stay, a loss that
+// jumped and stayed high, or one that was never a number.
 func (j *job) badNumbers([]*scan.Event) (verdict, bool) {
 	for i, f := range j.files {
-		if v, ok := diverged(f.Progress); ok {
+		v, ok := diverged(f.Progress)
+		if !ok {
+			v, ok = f.NeverANumber()
+		}
+		if ok {
 			e := eventOf(i, scan.Mark{Off: v.Off, Text: v.Text})
 			e.Class, e.Node = outcome.NaNLoss, j.fileNode[i]
 			return verdict{class: outcome.NaNLoss, why: "the numbers", event: e}, true

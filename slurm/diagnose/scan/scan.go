@@ -88,6 +88,7 @@ type Facts struct {
 	fitted    int               // the value of told when Lightning's fit reached its last epoch
 	summedAt  int               // the value of told at the summary of transformers' Trainer
 	summed    int               // the same without unfinished bars
+	losses    losses            // what the program's lines say of its loss
 	epochs    epochCount        // the progress in epochs
 	fromZero  int               // the end of a count of epochs or steps that began at 0
 	plan      plan              // the announced iterations
@@ -318,6 +319,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	s.buf = h.Rows
 	s.seen(t, text, h)
 	s.told++
+	s.losses.read(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text)
 	s.ends(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text)
 	if h.Ask&pattern.AskProgress == 0 || !s.counted(t, text) {
 		s.count(t, text)

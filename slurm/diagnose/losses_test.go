@@ -1,0 +1,24 @@
+package diagnose_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+)
+
+// A program may tell its loss once per epoch, in words of its own.
+func TestALossThatIsNeverANumber(t *testing.T) {
+	for log, never := range map[string]bool{
+		"Fold 1\nMean loss: nan\nFold 2\nMean loss: nan\n":                                      true,
+		"dev acc: 0.27, loss: nan, seen: 40\n  eval_loss = nan\n":                               true,
+		"Fold 1\nMean loss: nan\n":                                                              false,
+		"Fold 1\nMean loss: 0.4\nval loss: nan\nFold 2\nMean loss: 0.3\nval loss: nan\n":        false,
+		"{'loss': 0.4}\n{'eval_loss': nan}\n{'eval_loss': nan}\n{'eval_loss': nan}\n":           false,
+		"Fold 1\nMean loss: nan\nFold 2\nMean loss: nan\n" + diagnosetest.Raised("KeyError: 7"): false,
+	} {
+		require.Equal(t, never, diagnosetest.Old(t, log).Class == outcome.NaNLoss, log)
+	}
+}
