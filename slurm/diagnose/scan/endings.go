@@ -329,6 +329,20 @@ func (s *scanner) allDone(text string) {
 	}
 }
 
+// redraws reports whether a line is the bar of the work that the line before it says is done: tqdm draws a
+// bar once more when its loop is left.
+func (s *scanner) redraws(text string) bool {
+	last := tail(s.Progress, 1)
+	if s.whole == nil || s.told != s.wholeTold+1 || len(last) == 0 {
+		return false
+	}
+	_, before := logline.CutTag(last[0].Text)
+	_, text = logline.CutTag(text)
+	was, _ := tallyIn(before)
+	is, ok := tallyIn(text)
+	return ok && is.bar && was.bar && is.of == was.of && barName(text) == barName(before)
+}
+
 // DoneBefore reports whether a program in the file said before an event that all its work was done.
 func (f *Facts) DoneBefore(e *Event) bool {
 	return f.whole != nil && f.whole.Sentences <= e.Ran.Sentences

@@ -306,7 +306,14 @@ func TestWhatLibrariesSay(t *testing.T) {
 			outcome.Success, "",
 		},
 		"a training that has enough before its bar is full": {"\r 50%|█████     | 1/2 [00:26<00:26, 26.06s/it]\nfinished pretraining\n", outcome.Success, ""},
-		"a round of a training":                             {"\r 50%|█████     | 1/2 [00:26<00:26, 26.06s/it]\nFinished training epoch 1\n", outcome.UnknownExit, ""},
+		"the end, within a bar that is drawn once more": {
+			"\r 50%|█    | 9/20 [00:26<00:26, 2.0it/s]Training finished\n 50%|█    | 10/20 [00:26<00:26, 2.0it/s]\n", outcome.Success, "",
+		},
+		"the end of a part, after which the bar goes on": {
+			"\r 45%|█    | 9/20 [00:26<00:26, 2.0it/s]Training finished\n 50%|█    | 10/20 [00:26<00:26, 2.0it/s]\n 55%|█    | 11/20 [00:26<00:26, 2.0it/s]\n",
+			outcome.UnknownExit, "",
+		},
+		"a round of a training": {"\r 50%|█████     | 1/2 [00:26<00:26, 26.06s/it]\nFinished training epoch 1\n", outcome.UnknownExit, ""},
 		"Horovod's benchmark sums up": {
 			strings.Repeat("[0]<stdout>:Iter #9: 419.7 img/sec per GPU\n", 9) + "[0]<stdout>:Img/sec per GPU: 422.6 +-27.3\n[0]<stdout>:Total img/sec on 8 GPU(s): 3380.4 +-218.2\n",
 			outcome.Success, "",

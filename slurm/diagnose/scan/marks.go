@@ -192,7 +192,7 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 }
 
 func (s *scanner) otherProgress(m Mark) bool {
-	s.shows(m.Tag, m.Text, true)
+	s.shows(m.Tag, m.Text, !s.redraws(m.Text))
 	s.note(&s.Progress, m, s.keep)
 	return true
 }
