@@ -30,6 +30,9 @@ const manyLines = 30
 // after judges from the lines after an event whether its process went on.
 func (j *job) after(e *scan.Event) continuation {
 	f := j.files[e.File]
+	if e.Kind == "KeyboardInterrupt" && j.passedOn(e, false) {
+		return noSign
+	}
 	if j.progressSince(e) >= scan.Enough && !j.finishingUp(e) {
 		if j.failedBeforeProgress(e) || e.Stack != nil && e.Stack.Uncaught && j.deathSeen() || j.diedWithIt(e) {
 			return mayHaveGoneOn
@@ -218,7 +221,7 @@ func (j *job) survivedBefore(e *scan.Event) bool {
 func (j *job) finishingUp(e *scan.Event) bool {
 	f := j.files[e.File]
 	if e.Kind == "KeyboardInterrupt" {
-		return j.passedOn(e)
+		return j.passedOn(e, true)
 	}
 	steps := 0
 	for _, m := range f.Progress {
@@ -230,12 +233,15 @@ func (j *job) finishingUp(e *scan.Event) bool {
 		(e.Class == outcome.SlurmTimeLimit || e.Class == outcome.SlurmCancelled && !j.finishedAfter(e) && !j.endsWell())
 }
 
-// passedOn reports whether the few lines and steps after a Ctrl-C are those of Ray's workers, which Ray's
-// driver passes on while it exits.
-func (j *job) passedOn(e *scan.Event) bool {
+// passedOn reports whether the lines and steps after a Ctrl-C are those of Ray's workers, which Ray's driver
+// passes on while it exits: few lines, or more of which the last ones are all of workers.
+func (j *job) passedOn(e *scan.Event, few bool) bool {
 	f := j.files[e.File]
-	return !ofWorker.MatchString(e.Raw) && f.Ran.Sentences-e.Ran.Sentences < scan.LongTail && !j.finishedAfter(e) && !j.endsWell() &&
-		!slices.ContainsFunc(f.Progress, func(m scan.Mark) bool { return m.Off > e.Off && !ofWorker.MatchString(m.Text) })
+	own := func(m scan.Mark) bool { return m.Off > e.Off && !ofWorker.MatchString(m.Text) }
+	if few && f.Ran.Sentences-e.Ran.Sentences >= scan.LongTail || !few && slices.ContainsFunc(f.Last, own) {
+		return false
+	}
+	return !ofWorker.MatchString(e.Raw) && !slices.ContainsFunc(f.Progress, own) && !j.finishedAfter(e) && !j.endsWell()
 }
 
 // ofWorker matches a line of one of Ray's workers, in the driver's output.

@@ -78,6 +78,12 @@ func TestWhatCameAfterDecides(t *testing.T) {
 		"a key, and what Ray's driver passes on as it exits": {
 			ofRay + key + diagnosetest.Rounds(9, "(WorkerDict pid=1626) INFO: weights are updated\n") + ofRay[:len(ofRay)/2], outcome.SlurmCancelled,
 		},
+		"a key, and very much that Ray's driver passes on": {
+			ofRay + key + strings.Repeat("(WorkerDict pid=1626) INFO: weights are updated\n", 90) + ofRay, outcome.SlurmCancelled,
+		},
+		"a key, and very much of Ray's workers and of a driver that goes on": {
+			ofRay + key + strings.Repeat("(WorkerDict pid=1626) INFO: weights are updated\n", 90) + "Trying the next configuration\n", outcome.UnknownExit,
+		},
 		"a key, after which Ray's driver writes steps of its own": {ofRay + key + ofRay + steps(1, 9), outcome.UnknownExit},
 		"a signal, within the line of the program that it ended": {
 			diagnosetest.Rounds(6, "2026-03-04 05:0{n}:07.123456: \nepoch:  {n}\n2026-03-04 05:0{n}:57.868845: validation loss: -0.8{n}\n") +
