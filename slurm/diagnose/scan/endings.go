@@ -156,6 +156,9 @@ func (f *Facts) Ending() (e Ending) {
 	if f.torn || slices.ContainsFunc(tail(f.Last, lastLines), func(m Mark) bool { return accountedLost.MatchString(m.Text) }) {
 		return Ending{Sure: true}
 	}
+	if f.raisedAmid() {
+		return Ending{Sure: true}
+	}
 	var bar Mark // the last bar or count
 	var before time.Time
 	amid := false // the last line belongs to something unfinished
@@ -236,6 +239,23 @@ func (f *Facts) Ending() (e Ending) {
 		e.Full, e.Short = true, false
 	}
 	return e
+}
+
+// raisedAmid reports whether only bars that are not full follow a traceback: a bar is drawn once more as an
+// exception leaves its loop.
+func (f *Facts) raisedAmid() bool {
+	talk := f.talk()
+	for i, m := range slices.Backward(talk) {
+		_, text := logline.CutTag(m.Text)
+		if c, ok := tallyIn(text); ok && c.bar && c.n < c.of {
+			continue
+		}
+		_, _, raised := python.ParseException(text, false)
+		return raised && i < len(talk)-1 && slices.ContainsFunc(talk[:i], func(m Mark) bool {
+			return strings.HasPrefix(strings.TrimLeft(m.Text, " "), `File "`)
+		})
+	}
+	return false
 }
 
 // inEpoch matches the name of a bar within an epoch, if the name does not say how many epochs there

@@ -309,6 +309,12 @@ func TestWhatLibrariesSay(t *testing.T) {
 		"the end, within a bar that is drawn once more": {
 			"\r 50%|█    | 9/20 [00:26<00:26, 2.0it/s]Training finished\n 50%|█    | 10/20 [00:26<00:26, 2.0it/s]\n", outcome.Success, "",
 		},
+		"an exception that leaves the loop of a bar": {
+			"Traceback (most recent call last):\n  File \"/w/fit.py\", line 3, in <module>\n    fit()\n  File \"/v/loader.py\", line 13, in one\n" +
+				"    success, one = self._take()\n                   ^^^^^^^^^^^^\n  File \"/v/loader.py\", line 14, in _take\n    raise RuntimeError(\n" +
+				"RuntimeError: DataLoader worker (pid 31) is killed by signal: Terminated.\nEpoch 3:   0%|     | 0/28 [00:00<?, ?it/s]\n",
+			outcome.UnknownExit, "",
+		},
 		"the end of a part, after which the bar goes on": {
 			"\r 45%|█    | 9/20 [00:26<00:26, 2.0it/s]Training finished\n 50%|█    | 10/20 [00:26<00:26, 2.0it/s]\n 55%|█    | 11/20 [00:26<00:26, 2.0it/s]\n",
 			outcome.UnknownExit, "",
