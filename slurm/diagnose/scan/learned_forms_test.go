@@ -240,6 +240,12 @@ func TestWhoStatesAndWhoGuesses(t *testing.T) {
 				"ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).\n",
 			outcome.ShmBusError, "bus error",
 		},
+		"a data loader says that its workers are gone, after the signal that ended one": {
+			"step 10\nstep 11\n" + diagnosetest.Raised("RuntimeError: DataLoader worker (pid 1889) is killed by signal: Terminated.") +
+				"\nThe above exception was the direct cause of the following exception:\n\n" +
+				diagnosetest.Raised("RuntimeError: DataLoader worker (pid(s) 1889, 1890) exited unexpectedly"),
+			outcome.UnknownExit, "Terminated",
+		},
 		"a checkpoint's failure carries that of another rank": {
 			"[rank9]: " + strings.ReplaceAll(strings.TrimSuffix(diagnosetest.Raised("torch.distributed.checkpoint.api.CheckpointException: CheckpointException "+
 				"ranks:dict_keys([8, 9])\nTraceback (most recent call last): (RANK 8)\n  File \"/v/checkpoint/filesystem.py\", line 5, in write_data\n    f.write(x)\n"+
