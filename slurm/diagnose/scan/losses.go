@@ -18,6 +18,7 @@ var (
 // read takes in a line.
 func (l *losses) read(m Mark, text string) {
 	switch {
+	case l.told:
 	case anyLoss.MatchString(text):
 		l.told = true
 	case nanLoss.MatchString(text):
