@@ -329,6 +329,7 @@ var refinements = []refinement{
 	},
 	// Lightning compares its settings with Slurm's, and does not support --ntasks.
 	{outcome.BadArgs, pattern.Specific, lazy.New(`^RuntimeError$`), lazy.New("^You set `--ntasks="), nil, false},
+	{outcome.BadArgs, pattern.Specific, lazy.New(`MisconfigurationException$`), lazy.New(`^You requested (?:GPUs|gpu): `), nil, false},
 	{outcome.NodeCountMismatch, pattern.Specific, lazy.New(`^ValueError$`), lazy.New(`in Lightning, but the number of [\w ]+ configured in SLURM`), nil, false},
 	{
 		outcome.NodeCountMismatch, pattern.Specific, lazy.New(`^(?:Assertion|Runtime|Value)Error$`),

@@ -206,6 +206,7 @@ func TestEveryRefinementHasAnException(t *testing.T) {
 		{"FileNotFoundError", "[Errno 2] No such file or directory: '/w/checkpoint-400'", []string{"/v/shutil.py:rmtree"}, outcome.UserException, pattern.Generic},
 		{"FileNotFoundError", "[Errno 2] No such file or directory: '/w/checkpoints/plan.yaml'", nil, outcome.UserException, pattern.Generic},
 		{"FileNotFoundError", "[Errno 2] No such file or directory: '/w/mesh_data'", nil, outcome.DatasetMissing, pattern.Specific - 2},
+		{"pytorch_lightning.utilities.exceptions.MisconfigurationException", "You requested gpu: [0, 1]", nil, outcome.BadArgs, pattern.Specific},
 		{"RuntimeError", "You set `--ntasks=6` in your SLURM bash script, but this variable is not supported.", nil, outcome.BadArgs, pattern.Specific},
 		{
 			"ValueError", "You set `devices=2` in Lightning, but the number of tasks per node configured in SLURM `--ntasks-per-node=1` does not match.", nil,
