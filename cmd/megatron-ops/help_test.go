@@ -56,3 +56,17 @@ func TestHelpOfAGroup(t *testing.T) {
 		require.Contains(t, out.String(), "--url")
 	}
 }
+
+// A wrong MEGATRON_OPS_LANG stops every command but help and version, which answer and warn
+// of it.
+func TestHelpWarnsOfALanguageThatIsNone(t *testing.T) {
+	t.Setenv("MEGATRON_OPS_LANG", "de")
+	t.Setenv("MEGATRON_OPS_STATE_DIR", t.TempDir())
+	warning := "megatron-ops: MEGATRON_OPS_LANG: \"de\" is not a supported language\nmegatron-ops: try: en or zh\n"
+	for words, code := range map[string]int{"": 0, "help": 0, "help submit": 0, "submit --help": 0, "version": 0, "--version": 0, "list": 2} {
+		var out, err bytes.Buffer
+		require.Equal(t, code, run(t.Context(), strings.Fields(words), streams{in: strings.NewReader(""), out: &out, err: &err}), words)
+		require.Equal(t, code == 0, out.Len() > 0, words)
+		require.Equal(t, warning, err.String(), words)
+	}
+}
