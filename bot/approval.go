@@ -93,7 +93,8 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	for i, f := range rendered.Files {
 		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", key, i), key+"/thread", outbox.Message{Do: outbox.Upload, Team: a.Team, ThreadOf: key, File: &f}))
 	}
-	told := view.Doc{Title: form.TextAsked.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: why}, {Text: textAskedHow.With(lang.Span(b.cfg.Service.ApprovalLifetime())).In(c.Lang)}}}
+	how := textAskedHow.With(lang.Span(b.cfg.Service.ApprovalLifetime())).In(c.Lang)
+	told := view.Doc{Title: form.TextAsked.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: why}, {Text: how}}}
 	return append(owed, b.reply.Doc(a, told, false)...)
 }
 
