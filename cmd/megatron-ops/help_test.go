@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -69,4 +72,27 @@ func TestHelpWarnsOfALanguageThatIsNone(t *testing.T) {
 		require.Equal(t, code == 0, out.Len() > 0, words)
 		require.Equal(t, warning, err.String(), words)
 	}
+}
+
+// The commands that are no operations heed -o too.
+func TestDoctorAndVersionInJSON(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	t.Setenv("MEGATRON_OPS_STATE_DIR", file)
+	t.Setenv("MEGATRON_OPS_CLUSTER", "local")
+	var told struct {
+		Version string     `json:"version"`
+		Checks  []checkRow `json:"checks"`
+	}
+	for words, code := range map[string]int{"version": 0, "doctor": int(found)} {
+		var out, err bytes.Buffer
+		require.Equal(t, code, run(t.Context(), []string{"-o", "json", words}, streams{in: strings.NewReader(""), out: &out, err: &err}), words)
+		require.NoError(t, json.Unmarshal(out.Bytes(), &told), words)
+	}
+	require.Equal(t, version(), told.Version)
+	i := slices.IndexFunc(told.Checks, func(c checkRow) bool { return c.Check == "state directory" })
+	require.Equal(t, checkRow{
+		Check: "state directory", Problem: file + ": not a directory", Fix: "MEGATRON_OPS_STATE_DIR names a directory that you may write",
+	}, told.Checks[i])
+	require.True(t, told.Checks[0].OK, "the configuration")
 }

@@ -174,6 +174,9 @@ func (sh *shell) dispatch(ctx context.Context, words []string) error {
 		return sh.help(rest)
 	case "version", "--version":
 		sh.warnOfLang()
+		if sh.json {
+			return sh.printJSON(map[string]string{"version": version()})
+		}
 		fmt.Fprintln(sh.out, "megatron-ops", version())
 		return nil
 	}
