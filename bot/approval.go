@@ -28,7 +28,7 @@ var (
 	textFourEyes  = lang.Text{EN: "somebody else than the requester must approve this", ZH: "必须由申请人以外的人审批"}
 	textOperators = lang.Text{EN: "only operators may approve", ZH: "只有管理员可以审批"}
 	textRefused   = lang.Text{EN: "An operator has declined your request. Nothing was done.", ZH: "管理员已拒绝您的申请，没有执行任何操作。"}
-	textAskedHow  = lang.Text{EN: "I have asked the operators. Their answer will come here.", ZH: "已通知管理员，结果会在这里告知您。"}
+	textAskedHow  = lang.Text{EN: "I have asked the operators. Their answer will come here. The request ends after %s; if none has come by then, ask again.", ZH: "已通知管理员，结果会在这里告知您。申请在%s后失效；届时仍无结果，请重新申请。"}
 	textApproval  = lang.Text{EN: "Approval needed", ZH: "需要审批"}
 	textApprove   = lang.Text{EN: "Approve", ZH: "批准"}
 	textDecline   = lang.Text{EN: "Decline", ZH: "拒绝"}
@@ -93,7 +93,8 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	for i, f := range rendered.Files {
 		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", key, i), key+"/thread", outbox.Message{Do: outbox.Upload, Team: a.Team, ThreadOf: key, File: &f}))
 	}
-	told := view.Doc{Title: form.TextAsked.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: why}, {Text: textAskedHow.In(c.Lang)}}}
+	how := textAskedHow.With(lang.Span(b.cfg.Service.ApprovalLifetime())).In(c.Lang)
+	told := view.Doc{Title: form.TextAsked.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: why}, {Text: how}}}
 	return append(owed, b.reply.Doc(a, told, false)...)
 }
 

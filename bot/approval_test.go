@@ -127,6 +127,7 @@ func TestADeclineTakesAReasonAndARequestEnds(t *testing.T) {
 			c.Service.Audit = func(_ context.Context, e ops.AuditEntry) { written <- e }
 		})
 		s.Slash("submit --yes " + spec)
+		s.said("I have asked the operators", "The request ends after 2 d")
 		q := s.said("Approval needed", time.Now().UTC().Add(48*time.Hour).Format("2006-01-02"))
 		action, value := buttonOf(t, q, "Decline")
 		s.Decline(q, action, value, "U6", "wait for the maintenance")
@@ -143,7 +144,7 @@ func TestADeclineTakesAReasonAndARequestEnds(t *testing.T) {
 		}
 		yes, _ := buttonOf(t, q, "Approve")
 		s.Press(q, yes, value, "U5")
-		s.said("This question was already answered")
+		s.said("This question was already answered", "ask again if it is still needed")
 		require.Zero(t, s.yard.count())
 		require.Contains(t, s.at(q), "Declined: submit", "a late press does not wipe the decision off the channel")
 	})

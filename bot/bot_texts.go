@@ -10,7 +10,7 @@ var (
 	textState     = lang.Text{EN: "State", ZH: "状态"}
 	textConfirmed = lang.Text{EN: "✓ Confirmed", ZH: "✓ 已确认"}
 	textConfirm   = lang.Text{EN: "Please confirm", ZH: "请确认"}
-	textExpired   = lang.Text{EN: "This question was already answered, or it has expired. This press did nothing.", ZH: "该确认已处理过或已过期，本次点击未执行任何操作。"}
+	textExpired   = lang.Text{EN: "This question was already answered, or it has expired. This press did nothing; ask again if it is still needed.", ZH: "该确认已处理过或已过期，本次点击未执行任何操作；如仍需要，请重新发起。"}
 	textNotYours  = lang.Text{EN: "Only the person who asked can answer this. Nothing was done.", ZH: "只有发起人可以确认，没有执行任何操作。"}
 	textLeft      = lang.Text{EN: "Left as it was. Nothing was done.", ZH: "已放弃，没有执行任何操作。"}
 	textForeign   = lang.Text{

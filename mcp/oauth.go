@@ -170,8 +170,8 @@ func tokenProblem(err error) error {
 		jwt.ErrExpired, jwt.ErrNotValidYet, jwt.ErrIssuedInTheFuture, jwt.ErrInvalidIssuer, jwt.ErrInvalidAudience,
 		errSignature, errMalformed, errNoExpiry, errNoKey,
 	} {
-		if errors.Is(err, known) {
-			return known
+		if errors.Is(err, known) { // without the name of the library
+			return errors.New(strings.TrimPrefix(known.Error(), "go-jose/go-jose/jwt: validation failed, "))
 		}
 	}
 	return errors.New("the token could not be verified")

@@ -31,7 +31,7 @@ func TestWrongCallsAreToldHowToRepair(t *testing.T) {
 		{"plan", `{"spec":{"worktree":"/w","env":["A=1"]}}`, "write a map of NAME: value"},
 		{"plan", `{"spec":{"worktree":"/w","container":"nvcr.io/nvidia/pytorch:25.01"}}`, "a map of runtime, image"},
 		{"plan", `{"spec":{"worktree":"/w","args":["--tensor-parallel-size","4"]}}`, "use --tensor-model-parallel-size"},
-		{"plan", `{"yaml":"nodes: [2"}`, "not YAML: [1:8]"},
+		{"plan", `{"yaml":"nodes: [2"}`, `not YAML near "[": sequence end`},
 		{"plan", `{"file":"job.yaml"}`, "known here: yaml, spec"},
 		{"submit", `{"spec":{"worktree":"/w","name":"my run"}}`, "give 1 to 64 of letters"},
 		{"submit", `{"spec":` + goodSpec + `,"confirm":true}`, "did you mean confirm_token?"},

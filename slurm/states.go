@@ -87,3 +87,13 @@ var states = []StateMeaning{
 	state("STAGE_OUT", "SO", false, "copies its results out", "正在转出结果文件", "", ""),
 	state("REVOKED", "RV", true, "was taken over by another cluster of the federation", "已由联邦中的另一集群接管", "look for it on the other cluster", "请在另一集群上查看"),
 }
+
+// RunBefore says how the run before ended, for a job that waits again. It is empty for any
+// other job, and where that is unknown.
+func (j Job) RunBefore() lang.Text {
+	if j.State != Pending || len(j.Requeues) == 0 {
+		return lang.Text{}
+	}
+	how := j.Requeues[len(j.Requeues)-1].Explain()
+	return lang.Text{EN: "the run before is %s: it %s", ZH: "上一次运行为 %s：%s"}.With(how.Word, how.Says)
+}

@@ -59,7 +59,7 @@ func (f Filter) Matcher() func(j Job) bool {
 		return (f.User == "" || f.User == j.User) &&
 			(f.Partition == "" || f.Partition == j.Partition) &&
 			(len(f.States) == 0 || slices.Contains(f.States, j.State)) &&
-			(len(ids) == 0 || ids[j.ID] || ids[j.ID.Array()])
+			(len(ids) == 0 || ids[j.ID] || ids[j.ID.Array()] || ids[j.RawID])
 	}
 }
 

@@ -107,7 +107,7 @@ mcp:
 				q, value = agentAsked(t, slack, third)
 				expire(t, shared, value)
 				slack.Press(q, "agent_yes", value, "U5")
-				said("older than 24h0m0s")
+				said("older than 1 d")
 				require.Contains(t, submit(third), "waits for an approval", door)
 				old := value
 				require.Eventually(t, func() bool { q, value = agentAsked(t, slack, third); return value != old }, 20*time.Second, 100*time.Millisecond)

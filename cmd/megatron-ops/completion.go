@@ -96,12 +96,26 @@ func (sh *shell) candidates(ctx context.Context, before []string, last string) [
 	if len(before) == 0 {
 		return sh.commandNames()
 	}
-	if flag, ok := longFlag(before[0], before[len(before)-1]); ok {
-		if values := sh.flagValues(ctx, before[0], flag); values != nil {
+	op, ok := operations.Lookup(before[0])
+	if before[0] == "watch" {
+		op, ok = watchOp(), true
+	}
+	var params []ops.Param
+	if ok {
+		params = op.Params()
+	}
+	if flag, is := longFlag(params, before[len(before)-1]); is {
+		if values := sh.flagValues(ctx, params, flag); values != nil {
 			return values
 		}
+		takesValue := func(p ops.Param) bool { return !p.Arg && p.Name == flag && p.Type != "switch" }
+		if i := slices.IndexFunc(params, takesValue); i >= 0 { // any value, which is no argument
+			if params[i].Job {
+				return sh.jobWords(ctx)
+			}
+			return nil
+		}
 	}
-	op, ok := operations.Lookup(before[0])
 	if !ok && strings.HasPrefix(last, "-") {
 		return sh.surfaceFlags(before)
 	}
@@ -111,15 +125,13 @@ func (sh *shell) candidates(ctx context.Context, before []string, last string) [
 	if strings.HasPrefix(last, "-") {
 		return sh.flags(op)
 	}
-	for _, p := range op.Params() {
+	for _, p := range params {
 		switch {
 		case !p.Arg:
 		case len(p.Enum) > 0:
 			return enumerated(p)
 		case p.Job || p.JobOrPath:
-			return append(sh.rowCandidates(ctx, "list", "jobs", "job_id", "name", "state"),
-				candidate{"last", lang.Text{EN: "the job submitted last", ZH: "最近提交的作业"}.In(sh.lang)},
-				candidate{"failed", lang.Text{EN: "the job that failed last", ZH: "最近失败的作业"}.In(sh.lang)})
+			return sh.jobWords(ctx)
 		case strings.HasPrefix(p.Name, "partition"):
 			return sh.rowCandidates(ctx, "partitions", "partitions", "partition", "state")
 		}
@@ -127,17 +139,26 @@ func (sh *shell) candidates(ctx context.Context, before []string, last string) [
 	return nil
 }
 
+// jobWords returns what names a job: ids, and the two words for the newest ones.
+func (sh *shell) jobWords(ctx context.Context) []candidate {
+	return append(sh.rowCandidates(ctx, "list", "jobs", "job_id", "name", "state"),
+		candidate{"last", lang.Text{EN: "the job submitted last", ZH: "最近提交的作业"}.In(sh.lang)},
+		candidate{"failed", lang.Text{EN: "the job that failed last", ZH: "最近失败的作业"}.In(sh.lang)})
+}
+
 // longFlag returns the long name of the flag that word is, in its long or short form.
-func longFlag(command, word string) (name string, ok bool) {
+func longFlag(params []ops.Param, word string) (name string, ok bool) {
 	if strings.Contains(word, "=") {
 		return "", false
 	}
 	if name, ok = strings.CutPrefix(word, "--"); ok {
 		return name, true
 	}
-	op, known := operations.Lookup(command)
-	if letter, short := strings.CutPrefix(word, "-"); known && short {
-		for _, p := range op.Params() {
+	if letter, short := strings.CutPrefix(word, "-"); short {
+		if letter == "o" {
+			return "output", true
+		}
+		for _, p := range params {
 			if p.Short != 0 && string(p.Short) == letter {
 				return p.Name, true
 			}
@@ -198,7 +219,7 @@ func (sh *shell) flags(op ops.Op) (all []candidate) {
 
 // flagValues returns the values of a flag that has few, or that the cluster knows. It
 // returns nil if the flag takes no value or any value.
-func (sh *shell) flagValues(ctx context.Context, command, flag string) (values []candidate) {
+func (sh *shell) flagValues(ctx context.Context, params []ops.Param, flag string) (values []candidate) {
 	switch flag {
 	case "output":
 		return []candidate{{word: "text"}, {word: "json"}, {word: "yaml"}}
@@ -214,11 +235,7 @@ func (sh *shell) flagValues(ctx context.Context, command, flag string) (values [
 		}
 		return values
 	}
-	op, ok := operations.Lookup(command)
-	if !ok {
-		return nil
-	}
-	for _, p := range op.Params() {
+	for _, p := range params {
 		if p.Name == flag {
 			return enumerated(p)
 		}

@@ -141,11 +141,43 @@ func (sh *shell) examine(ctx context.Context) (cfg config.Config, svc *ops.Servi
 	return cfg, svc, checks
 }
 
+// A checkRow is a check as JSON has it.
+type checkRow struct {
+	Check   string `json:"check"`
+	OK      bool   `json:"ok"`
+	Note    string `json:"note,omitempty"`
+	Problem string `json:"problem,omitempty"`
+	Fix     string `json:"fix,omitempty"`
+}
+
+func (sh *shell) checkRows(checks []check) []checkRow {
+	rows := []checkRow{}
+	for _, c := range checks {
+		r := checkRow{Check: c.what, OK: c.err == nil, Note: c.note}
+		if c.err != nil {
+			r.Note, r.Problem, r.Fix = "", lang.Said(c.err).In(sh.lang), c.fix
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
 // drawChecks prints the checks. If one failed, the command ends with the exit code for
 // something found.
-func (sh *shell) drawChecks(checks []check) error {
-	var s view.Section
-	bad := false
+func (sh *shell) drawChecks(checks []check) (err error) {
+	if sh.json {
+		err = sh.printJSON(map[string]any{"checks": sh.checkRows(checks)})
+	} else {
+		err = sh.draw(view.Doc{Sections: []view.Section{{Items: sh.checkLines(checks)}}})
+		fmt.Fprintln(sh.out)
+	}
+	if err == nil && slices.ContainsFunc(checks, func(c check) bool { return c.err != nil }) {
+		err = found
+	}
+	return err
+}
+
+func (sh *shell) checkLines(checks []check) (lines []string) {
 	for _, c := range checks {
 		colon := lang.Text{EN: ": ", ZH: "："}.In(sh.lang)
 		item := passed.In(sh.lang) + c.what
@@ -153,20 +185,12 @@ func (sh *shell) drawChecks(checks []check) error {
 			item += colon + c.note
 		}
 		if c.err != nil {
-			bad = true
 			item = failed.In(sh.lang) + c.what + colon + lang.Said(c.err).In(sh.lang)
 			if c.fix != "" {
 				item += "\n      " + lang.Text{EN: "try: ", ZH: "建议："}.In(sh.lang) + c.fix
 			}
 		}
-		s.Items = append(s.Items, item)
+		lines = append(lines, item)
 	}
-	if err := sh.draw(view.Doc{Sections: []view.Section{s}}); err != nil {
-		return err
-	}
-	fmt.Fprintln(sh.out)
-	if bad {
-		return found
-	}
-	return nil
+	return lines
 }

@@ -86,6 +86,7 @@ var exitCodes = lang.Text{
 
 // help describes every command, or one.
 func (sh *shell) help(words []string) error {
+	sh.warnOfLang()
 	if len(words) > 0 {
 		if op, ok := operations.Lookup(words[0]); ok {
 			return sh.draw(opHelp(op, sh.lang))

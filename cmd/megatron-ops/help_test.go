@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -55,4 +58,41 @@ func TestHelpOfAGroup(t *testing.T) {
 		require.Contains(t, out.String(), "megatron-ops slack manifest")
 		require.Contains(t, out.String(), "--url")
 	}
+}
+
+// A wrong MEGATRON_OPS_LANG stops every command but help and version, which answer and warn
+// of it.
+func TestHelpWarnsOfALanguageThatIsNone(t *testing.T) {
+	t.Setenv("MEGATRON_OPS_LANG", "de")
+	t.Setenv("MEGATRON_OPS_STATE_DIR", t.TempDir())
+	warning := "megatron-ops: MEGATRON_OPS_LANG: \"de\" is not a supported language\nmegatron-ops: try: en or zh\n"
+	for words, code := range map[string]int{"": 0, "help": 0, "help submit": 0, "submit --help": 0, "version": 0, "--version": 0, "list": 2} {
+		var out, err bytes.Buffer
+		require.Equal(t, code, run(t.Context(), strings.Fields(words), streams{in: strings.NewReader(""), out: &out, err: &err}), words)
+		require.Equal(t, code == 0, out.Len() > 0, words)
+		require.Equal(t, warning, err.String(), words)
+	}
+}
+
+// The commands that are no operations heed -o too.
+func TestDoctorAndVersionInJSON(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	t.Setenv("MEGATRON_OPS_STATE_DIR", file)
+	t.Setenv("MEGATRON_OPS_CLUSTER", "local")
+	var told struct {
+		Version string     `json:"version"`
+		Checks  []checkRow `json:"checks"`
+	}
+	for words, code := range map[string]int{"version": 0, "doctor": int(found)} {
+		var out, err bytes.Buffer
+		require.Equal(t, code, run(t.Context(), []string{"-o", "json", words}, streams{in: strings.NewReader(""), out: &out, err: &err}), words)
+		require.NoError(t, json.Unmarshal(out.Bytes(), &told), words)
+	}
+	require.Equal(t, version(), told.Version)
+	i := slices.IndexFunc(told.Checks, func(c checkRow) bool { return c.Check == "state directory" })
+	require.Equal(t, checkRow{
+		Check: "state directory", Problem: file + ": not a directory", Fix: "MEGATRON_OPS_STATE_DIR names a directory that you may write",
+	}, told.Checks[i])
+	require.True(t, told.Checks[0].OK, "the configuration")
 }

@@ -78,6 +78,10 @@ func (sh *shell) perJob(ctx context.Context, call *ops.Call, op ops.Op, words []
 				EN: "there is no file %s, and whether a job has that name is not known: %s",
 				ZH: "没有文件 %s，也无法得知是否有同名作业：%s",
 			}.With(words[i], e.Message), Fix: e.Fix}
+		case err != nil && ops.AsError(err).Code == ops.NotFound:
+			e := ops.AsError(err)
+			return nil, ops.NotFoundError("job", lang.Text{EN: "there is no file %s; %s", ZH: "没有文件 %s；%s"}.With(words[i], e.Message),
+				lang.Text{EN: "the path of a file or folder, or %s", ZH: "文件或目录的路径，或%s"}.With(e.Fix))
 		case err != nil: // a path, which the operation misses
 		case len(ids) > 1 && !p.Several:
 			return nil, ops.InputError("job", lang.Text{EN: "%q names %d jobs, and %s takes one here", ZH: "%q 指定了 %d 个作业，而 %s 此处只接受一个"}.With(words[i], len(ids), op.Name), lang.Text{EN: "name one", ZH: "请只写一个"})

@@ -83,7 +83,7 @@ func TestJobsAreNamedAsPeopleHaveThem(t *testing.T) {
 		"diagnose failed":                "8_1",
 		"diagnose logs":                  "logs",
 		"diagnose ./last":                "./last",
-		"diagnose nowhere":               "nowhere",
+		"diagnose nowhere":               `error: there is no file nowhere; "nowhere" is not a job id, and none of your jobs of the last seven days has that name`,
 		"metrics gpt logs last":          "9 logs 11",
 		"compare failed old":             "8_1 4",
 		"list --all":                     "--all",
@@ -128,4 +128,23 @@ func TestANameIsNoMissingFileWhileSlurmIsAway(t *testing.T) {
 	require.Equal(t, ops.Failed, ops.AsError(err).Code)
 	_, err = (&shell{}).perJob(t.Context(), c, op, []string{"run.log"})
 	require.NoError(t, err, "a file's name is no job's, and diagnose itself says that it is missing")
+}
+
+// A word that names neither a file nor a job may have been meant as either.
+func TestAWordThatNamesNothingIsToldAsAJobToo(t *testing.T) {
+	t.Chdir(t.TempDir())
+	c := opstest.NewCall(t, &opstest.Site{})
+	c.Dir = "."
+	for word, says := range map[string]string{
+		"last": "there is no file last; you have no job from the last seven days", "failed": "there is no file failed; none of your jobs has failed in the last seven days",
+		"my-run": `there is no file my-run; "my-run" is not a job id, and none of your jobs of the last seven days has that name`,
+	} {
+		for _, name := range []string{"diagnose", "metrics", "compare", "checkpoint"} {
+			op, _ := operations.Lookup(name)
+			_, err := (&shell{}).perJob(t.Context(), c, op, []string{word})
+			require.Equal(t, ops.NotFound, ops.AsError(err).Code, name)
+			require.Equal(t, says, ops.AsError(err).Message.EN, name)
+			require.Contains(t, ops.AsError(err).Fix.EN, "the path of a file or folder, or an id such as 4711")
+		}
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"golang.org/x/term"
 
+	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
@@ -172,6 +173,10 @@ func (sh *shell) dispatch(ctx context.Context, words []string) error {
 	case "help", "-h", "--help":
 		return sh.help(rest)
 	case "version", "--version":
+		sh.warnOfLang()
+		if sh.json {
+			return sh.printJSON(map[string]string{"version": version()})
+		}
 		fmt.Fprintln(sh.out, "megatron-ops", version())
 		return nil
 	}
@@ -229,6 +234,20 @@ func (sh *shell) printError(e *ops.Error) int {
 	if sh.json && sh.printJSON(map[string]any{"error": e.In(sh.lang)}) == nil {
 		return e.Code.ExitCode()
 	}
+	sh.explain(e)
+	return e.Code.ExitCode()
+}
+
+// warnOfLang says on the standard error that MEGATRON_OPS_LANG names no language. Help and
+// version answer all the same; other commands refuse it.
+func (sh *shell) warnOfLang() {
+	if err := config.CheckLang(os.Getenv); err != nil {
+		sh.explain(ops.AsError(err))
+	}
+}
+
+// explain prints what is wrong and what would work, for people.
+func (sh *shell) explain(e *ops.Error) {
 	width := widthOf(sh.err)
 	for _, e := range append([]*ops.Error{e}, e.More...) {
 		fmt.Fprint(sh.err, view.Behind("megatron-ops: ", e.Line(sh.lang), width))
@@ -239,7 +258,6 @@ func (sh *shell) printError(e *ops.Error) int {
 			fmt.Fprint(sh.err, view.Behind("megatron-ops: ", lang.Text{EN: "try: ", ZH: "建议："}.In(sh.lang)+e.Fix.In(sh.lang), width))
 		}
 	}
-	return e.Code.ExitCode()
 }
 
 func (sh *shell) printJSON(v any) error {

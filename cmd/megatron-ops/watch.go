@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -210,17 +209,17 @@ func (t *liveTable) View() tea.View {
 		says := lang.Text{EN: "not up to date: %s", ZH: "不是最新状态：%s"}.With(lang.Said(t.failed)).In(t.sh.lang)
 		_ = view.Text(&stale, view.Doc{Title: says, Tone: view.Warn}, view.Style{Color: t.sh.color, Width: t.width})
 	}
-	foot := 2 + strings.Count(stale.String(), "\n")
-	if room := t.height - foot - 1; t.height > 0 && len(lines) > room && room > 0 {
-		more := lang.Text{EN: "  … %d more", ZH: "  … 还有 %d 行"}.With(len(lines) - room).In(t.sh.lang)
-		lines = append(lines[:room], more)
-	}
-	keys := lang.Text{EN: "%s · every %s · q quits, r looks now", ZH: "%s · 每 %s 刷新 · q 退出，r 立即刷新"}
 	at := "…"
 	if !t.last.at.IsZero() {
 		at = t.last.at.Local().Format(time.TimeOnly)
 	}
-	v := tea.NewView(strings.Join(lines, "\n") + "\n\n" + stale.String() + fmt.Sprint(keys.With(at, t.last.pause()).In(t.sh.lang)))
+	keys := lang.Text{EN: "%s · every %s · q quits, r looks now", ZH: "%s · 每 %s 刷新 · q 退出，r 立即刷新"}.With(at, t.last.pause()).In(t.sh.lang)
+	foot := stale.String() + strings.TrimRight(view.Behind("", keys, t.width), "\n")
+	if room := t.height - strings.Count(foot, "\n") - 3; t.height > 0 && len(lines) > room && room > 0 {
+		more := lang.Text{EN: "  … %d more", ZH: "  … 还有 %d 行"}.With(len(lines) - room).In(t.sh.lang)
+		lines = append(lines[:room], more)
+	}
+	v := tea.NewView(strings.Join(lines, "\n") + "\n\n" + foot)
 	v.AltScreen = true
 	return v
 }

@@ -284,12 +284,8 @@ func Load(dir string, getenv func(string) string) (Config, error) {
 		c.clusterSource = job.FieldError{Field: "cluster", File: f, Line: read.lineOf("cluster")}
 		break
 	}
-	if v := getenv("MEGATRON_OPS_LANG"); v != "" {
-		if _, ok := lang.Parse(v); !ok {
-			return c, ops.FieldErrors(&job.FieldError{
-				Field: "MEGATRON_OPS_LANG", Value: v, Msg: lang.Text{EN: "is not a supported language", ZH: "不是支持的语言"}, Fix: lang.Text{EN: "en or zh", ZH: "en 或 zh"},
-			})
-		}
+	if err := CheckLang(getenv); err != nil {
+		return c, err
 	}
 	if getenv("MEGATRON_OPS_CLUSTER") != "" {
 		c.clusterSource = job.FieldError{Field: "MEGATRON_OPS_CLUSTER"}
@@ -330,6 +326,17 @@ func Check(text []byte) error {
 	var c Config
 	_, err := decode(text, "", &c)
 	return err
+}
+
+// CheckLang returns the error about a MEGATRON_OPS_LANG that names no language.
+func CheckLang(getenv func(string) string) error {
+	v := getenv("MEGATRON_OPS_LANG")
+	if _, ok := lang.Parse(v); ok || v == "" {
+		return nil
+	}
+	return ops.FieldErrors(&job.FieldError{
+		Field: "MEGATRON_OPS_LANG", Value: v, Msg: lang.Text{EN: "is not a supported language", ZH: "不是支持的语言"}, Fix: lang.Text{EN: "en or zh", ZH: "en 或 zh"},
+	})
 }
 
 // decode reads YAML by the JSON names of the fields, so that a site's profile has the

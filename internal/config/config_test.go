@@ -58,7 +58,7 @@ func TestAFaultNamesItsKeyFileAndLine(t *testing.T) {
 		"clusters:\n  api: {kind: rest, url: \"login1:6820\"}\n":                `clusters.api.url: "login1:6820" is not a valid value for this key (FILE, line 2) | an address such as https://ops.example.org`,
 		"lang: en\n---\ncluster: slurm\n":                                       "configuration: is more than one document (FILE, line 2) | take --- out",
 		"site:\n\taccount: a\n":                                                 "configuration: is not YAML: found character '\t' that cannot start any token (FILE, line 2) | mend it there; lines are name: value, indented with spaces, not with tabs",
-		"cluster: slurm\nlang: [\n":                                             "configuration: is not YAML: sequence end token ']' not found (FILE, line 2) | mend it there; lines are name: value, indented with spaces, not with tabs",
+		"cluster: slurm\nlang: [\n":                                             "configuration: is not YAML near \"[\": sequence end token ']' not found (FILE, line 2) | mend it there; lines are name: value, indented with spaces, not with tabs",
 	} {
 		_, err := load(t, text)
 		require.Error(t, err, text)

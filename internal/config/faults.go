@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/json"
-	"errors"
 	"maps"
 	"net/url"
 	"reflect"
@@ -10,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
@@ -30,14 +28,8 @@ func parse(b []byte, file string) (*document, error) {
 	t := &document{file: file}
 	parsed, err := parser.ParseBytes(b, 0)
 	if err != nil {
-		e := &job.FieldError{
-			Field: "configuration", File: file, Msg: lang.Text{EN: "is not YAML: %s", ZH: "不是 YAML：%s"}.With(firstLine(err)),
-			Fix: lang.Text{EN: "mend it there; lines are name: value, indented with spaces, not with tabs", ZH: "请修改该处；每行应为 name: value，缩进用空格，不用制表符"},
-		}
-		if syntax, ok := errors.AsType[*yaml.SyntaxError](err); ok {
-			e.Line = syntax.Token.Position.Line
-			e.Msg = lang.Text{EN: "is not YAML: %s", ZH: "不是 YAML：%s"}.With(syntax.Message)
-		}
+		e := job.NotYAML("configuration", err)
+		e.File = file
 		return nil, job.FieldErrors{e}
 	}
 	if len(parsed.Docs) > 0 {

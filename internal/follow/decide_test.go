@@ -121,8 +121,8 @@ func TestWhichEndsAreTheSame(t *testing.T) {
 	}
 	running := slurm.Job{State: slurm.Running}
 	require.False(t, sameEnd(running, running))
-	why := requeuedText(slurm.Job{Restarts: 2, Requeues: []slurm.State{slurm.Failed, slurm.NodeFail}})
-	require.Contains(t, why.EN, "NODE_FAIL: it ")
+	why := requeuedText(slurm.Job{State: slurm.Pending, Restarts: 2, Requeues: []slurm.State{slurm.Failed, slurm.NodeFail}})
+	require.Contains(t, why.EN, "the run before is NODE_FAIL: it was ended because a node", "the words of status")
 	require.Contains(t, why.EN, "(restart 2)")
 	require.Contains(t, why.ZH, "第 2 次")
 	require.Equal(t, withoutDigits("rank 12: out at 0x7f"), withoutDigits("rank 3: out at 0x9f"))

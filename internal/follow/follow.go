@@ -241,11 +241,10 @@ func (f *Follower) tell(ctx context.Context, n News) bool {
 
 // requeuedText says how the run before ended, and that another follows by itself.
 func requeuedText(j slurm.Job) lang.Text {
-	how := j.Requeues[len(j.Requeues)-1].Explain()
 	return lang.Text{
-		EN: fmt.Sprintf("%s: it %s. It waits in the queue again and starts by itself (restart %d).", how.Word, how.Says.EN, j.Restarts),
-		ZH: fmt.Sprintf("%s：%s。作业已重新排队，会自动再次启动（第 %d 次）。", how.Word, how.Says.ZH, j.Restarts),
-	}
+		EN: "%s. It waits in the queue again and starts by itself (restart %d).",
+		ZH: "%s。作业已重新排队，会自动再次启动（第 %d 次）。",
+	}.With(j.RunBefore(), j.Restarts)
 }
 
 // sameEnd reports whether a and b are the same end of the same run.

@@ -147,7 +147,7 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 	}
 	if !ok || a.ID != id {
 		return a, NotFoundError("",
-			lang.Text{EN: "this request is older than %s, or was decided", ZH: "该申请已超过 %s，或已有结果"}.With(s.ApprovalLifetime()),
+			lang.Text{EN: "this request is older than %s, or was decided", ZH: "该申请已超过 %s，或已有结果"}.With(lang.Span(s.ApprovalLifetime())),
 			lang.Text{EN: "the agent asks again by the same call", ZH: "智能体再次发出同样的调用即可重新请求"})
 	}
 	if err := mayDecide(a, by); err != nil {

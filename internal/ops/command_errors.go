@@ -53,7 +53,7 @@ func wordsError(o Op, model *kong.Application, words []string, err error) *Error
 		e.Message = lang.Text{EN: "%s does not know what to do with %q", ZH: "%s 不知道如何处理 %q"}.With(o.Name, rest[0])
 	case missing >= 0:
 		e.Field = model.Positional[missing].Name
-		e.Message = lang.Text{EN: "%s needs a %s", ZH: "%s 需要给出 %s"}.With(o.Name, e.Field)
+		e.Message = lang.Text{EN: "%s needs <%s>", ZH: "%s 需要给出 <%s>"}.With(o.Name, e.Field)
 		e.Fix = forExample.With("megatron-ops " + o.Example)
 	}
 	return e

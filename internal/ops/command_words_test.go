@@ -105,7 +105,7 @@ func TestTextMayBeginWithADash(t *testing.T) {
 		require.Equal(t, want, fmt.Sprint(in.Top, " ", in.All, " ", strings.Join(in.Words, " ")), line)
 	}
 	for line, want := range map[string][2]string{
-		"":                  {"ask needs a", "megatron-ops ask why"},
+		"":                  {"ask needs <question>", "megatron-ops ask why"},
 		"why --zero-copied": {"ask has no flag --zero-copied", "megatron-ops ask why -- --zero-copied"},
 		"--zero-copied=1 x": {"ask has no flag --zero-copied", "megatron-ops ask -- --zero-copied=1 x"},
 	} {

@@ -20,10 +20,7 @@ func keepPrivate(path string) error {
 		info, err = os.Stat(dir)
 	}
 	if err != nil {
-		return lang.Text{
-			EN: "state directory: %s; name one that you may write in MEGATRON_OPS_STATE_DIR",
-			ZH: "状态目录：%s；请用 MEGATRON_OPS_STATE_DIR 指定一个可写的目录",
-		}.Err(err)
+		return notYours(err)
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {
 		return lang.Text{
@@ -33,13 +30,21 @@ func keepPrivate(path string) error {
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return lang.Text{EN: "state: %s", ZH: "状态：%s"}.Err(err)
+		return notYours(err)
 	}
 	defer f.Close()
 	for _, p := range []string{path, path + "-wal", path + "-shm", path + "-journal"} {
 		if err := os.Chmod(p, 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return lang.Text{EN: "state: %s", ZH: "状态：%s"}.Err(err)
+			return notYours(err)
 		}
 	}
 	return nil
+}
+
+// notYours says that the folder of the state cannot be used, and what would help.
+func notYours(err error) error {
+	return lang.Text{
+		EN: "state directory: %s; name one that you may write in MEGATRON_OPS_STATE_DIR",
+		ZH: "状态目录：%s；请用 MEGATRON_OPS_STATE_DIR 指定一个可写的目录",
+	}.Err(err)
 }

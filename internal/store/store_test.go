@@ -222,6 +222,8 @@ func TestStateIsPrivate(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err = Open(t.Context(), filepath.Join(file, "below", "state.db"))
 	require.ErrorContains(t, err, "name one that you may write in MEGATRON_OPS_STATE_DIR")
+	_, err = Open(t.Context(), t.TempDir()) // where the database is to be, there is a folder
+	require.ErrorContains(t, err, "name one that you may write in MEGATRON_OPS_STATE_DIR")
 }
 
 func TestAFullDiskIsToldWithWhatHelps(t *testing.T) {

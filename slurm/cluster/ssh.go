@@ -96,7 +96,8 @@ func (s *sshRunner) options() []string {
 // on standard error, because otherwise a failure of ssh looks the same as a command
 // that exits with 255. The rest of the script is in braces, which a shell reads to the
 // end before it runs anything: a script that is cut off does nothing, whereas half a
-// here-document would be half a job.
+// here-document would be half a job. Where the host lacks the command, the script prints
+// hello once more: then certainly nothing was run.
 func remoteScript(c command, exports []string, bin, hello string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "echo %s >&2\n{\n", hello)
@@ -112,6 +113,7 @@ func remoteScript(c command, exports []string, bin, hello string) string {
 	if c.dir != "" {
 		fmt.Fprintf(&b, "cd -- %s || exit 72\n", shellword.POSIX(c.dir))
 	}
+	fmt.Fprintf(&b, "command -v %s >/dev/null 2>&1 || { echo %s >&2; exit 127; }\n", shellword.POSIX(c.argv[0]), hello)
 	for i, word := range c.argv {
 		if i > 0 {
 			b.WriteByte(' ')
@@ -153,7 +155,7 @@ func (s *sshRunner) run(ctx context.Context, c command) (result, error) {
 			words = lang.Text{EN: "the connection ended without any message", ZH: "连接中断，没有任何输出"}
 		}
 		fix := lang.Text{EN: "try `%s` by hand: it must work without a question", ZH: "请手动执行 `%s`：应能无交互成功"}
-		return r, &slurm.Error{Op: "ssh " + s.Host, Kind: sshKind(said), Msg: words, Fix: fix.With(s.byHand())}
+		return r, &slurm.Error{Op: "ssh " + s.Host, Kind: sshKind(said), Msg: words, Fix: fix.With(s.byHand("true"))}
 	}
 	r.stderr, r.host = after, s.Host
 	if err == nil && r.code == 72 && after != "" && strings.Contains(after, "cd:") {
@@ -162,17 +164,23 @@ func (s *sshRunner) run(ctx context.Context, c command) (result, error) {
 	if err == nil && r.code == 255 && strings.Contains(after, "onnection") && !strings.Contains(after, "sbatch:") {
 		return r, &slurm.Error{Op: "ssh " + s.Host, Kind: slurm.Unreachable, Msg: lang.Same(strings.TrimSpace(after))}
 	}
+	if err == nil && r.code == 127 && strings.HasSuffix(after, hello+"\n") {
+		return r, &slurm.Error{
+			Op: c.argv[0], Kind: slurm.Missing, Msg: lang.Text{EN: "there is no %s on the PATH of a non-interactive login on %s", ZH: "%s 不在 PATH 中（%s 的非交互登录）"}.With(c.argv[0], s.Host),
+			Fix: lang.Text{
+				EN: "name the folder of Slurm's commands on %s as slurm_bin of this cluster, or put it on the PATH there: `%s` must find it",
+				ZH: "请在该集群的 slurm_bin 中给出 %s 上 Slurm 命令所在的目录，或将其加入那里的 PATH：`%s` 应能找到它",
+			}.With(s.Host, s.byHand("command -v "+c.argv[0])),
+		}
+	}
 	if err == nil && r.code == 127 {
-		return r, &slurm.Error{Op: c.argv[0], Kind: slurm.Broken, Msg: lang.Same(strings.TrimSpace(after)), Fix: lang.Text{
-			EN: "Slurm's commands are not on the PATH of a non-interactive login on " + s.Host,
-			ZH: "在 " + s.Host + " 的非交互登录环境中找不到 Slurm 命令（PATH）",
-		}}
+		return r, &slurm.Error{Op: c.argv[0], Kind: slurm.Broken, Msg: lang.Same(strings.TrimSpace(after))}
 	}
 	return r, err
 }
 
-// byHand returns the command with which a person tries the connection.
-func (s *sshRunner) byHand() string {
+// byHand returns the command with which a person tries a command on the host.
+func (s *sshRunner) byHand(command string) string {
 	words := []string{"ssh"}
 	if s.Config != "" {
 		words = append(words, "-F", s.Config)
@@ -180,7 +188,7 @@ func (s *sshRunner) byHand() string {
 	if s.User != "" {
 		words = append(words, "-l", s.User)
 	}
-	return strings.Join(append(words, s.Host, "true"), " ")
+	return strings.Join(append(words, s.Host, command), " ")
 }
 
 // oneLine joins the lines of ssh, which frames its warnings in @.

@@ -39,7 +39,8 @@ func TestWhatGoesWrongOverSSH(t *testing.T) {
 		{"silent", "exit 255", command{argv: []string{"squeue"}}, slurm.Unreachable, "the connection ended without any message"},
 		{"broke off", "", command{argv: []string{"sh", "-c", "echo 'Connection to login closed by remote host.' >&2; exit 255"}}, slurm.Unreachable, "closed by remote host"},
 		{"no folder", "", command{argv: []string{"true"}, dir: "/nosuch/folder"}, slurm.Rejected, "working directory"},
-		{"no command", "", command{argv: []string{"nosuchcommand"}}, slurm.Broken, "not found"},
+		{"no command", "", command{argv: []string{"nosuchcommand"}}, slurm.Missing, "there is no nosuchcommand on the PATH of a non-interactive login on login"},
+		{"no command behind it", "", command{argv: []string{"sh", "-c", "nosuchcommand"}}, slurm.Broken, "not found"},
 		{"half a script", "", command{argv: []string{"cat"}, stdin: "a\x00b"}, slurm.Rejected, "NUL"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -84,6 +84,27 @@ func TestDecodeNamesTheFieldAndWhatWouldWork(t *testing.T) {
 	}
 }
 
+// The parser's words are English: a Chinese reader is told the place and that these are
+// the parser's.
+func TestTextThatIsNotYAMLIsToldInBothLanguages(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"nodes: 1\nargs: [--lr\n": {
+			"is not YAML near \"[\": sequence end token ']' not found (line 2)",
+			"\"[\" 附近不符合 YAML 语法，解析器的原文：sequence end token ']' not found（第 2 行）",
+		},
+		"name: \"a\nnodes: 2\n": {
+			"is not YAML near \"\\\"a\": could not find end character of double-quoted text (line 1)",
+			"\"\\\"a\" 附近不符合 YAML 语法，解析器的原文：could not find end character of double-quoted text（第 1 行）",
+		},
+	} {
+		_, err := job.Decode([]byte(text))
+		for l, says := range map[lang.Lang]string{lang.EN: want[0], lang.ZH: want[1]} {
+			msg, _ := job.AsFieldErrors(err)[0].In(l)
+			require.Equal(t, says, msg)
+		}
+	}
+}
+
 func TestScalarsStayAsTheyAreWritten(t *testing.T) {
 	words := []string{"0x1F", "0b1", "0o17", "017", "1_000", "+5", "-7", ".5", "1.", "1e-5", "1E5", ".inf", "yes", "No", "TRUE", "2030-01-20", "1:30:00", "a b", "é", "--x=#y", "-"}
 	text := "worktree: /w\r\nargs:\r\n"

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/goccy/go-yaml"
+
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
@@ -57,6 +59,31 @@ func shorten(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// NotYAML returns the error of the YAML parser as one about a field whose text is not
+// YAML. It has the line and the text there in the reader's language, and quotes the
+// parser, whose own words are English.
+func NotYAML(field string, err error) *FieldError {
+	e := &FieldError{
+		Field: field,
+		Fix:   phrase("mend it there; lines are name: value, indented with spaces, not with tabs", "请修改该处；每行应为 name: value，缩进用空格，不用制表符"),
+	}
+	e.Msg = phrase("is not YAML: %s", "不符合 YAML 语法，解析器的原文：%s", firstLine(err.Error()))
+	syntax, ok := errors.AsType[*yaml.SyntaxError](err)
+	if !ok || syntax.Token == nil {
+		return e
+	}
+	e.Line, e.Msg = syntax.Token.Position.Line, phrase("is not YAML: %s", "不符合 YAML 语法，解析器的原文：%s", syntax.Message)
+	if near := firstLine(strings.TrimSpace(syntax.Token.Value)); near != "" {
+		e.Msg = phrase("is not YAML near %s: %s", "%s 附近不符合 YAML 语法，解析器的原文：%s", strconv.QuoteToGraphic(shorten(near)), syntax.Message)
+	}
+	return e
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
 }
 
 // FieldErrors are the errors of several fields, in the order of the specification.

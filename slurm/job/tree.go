@@ -3,7 +3,6 @@ package job
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -93,11 +92,7 @@ func parseYAML(data []byte) (n node, err error) {
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		e := notSpec(phrase("not YAML: %s", "不是 YAML：%s", firstLine(err)), phrase("mend it there; lines are name: value, indented with spaces, not with tabs", "请修改该处；每行应为 name: value，缩进用空格，不用制表符"))
-		if syntax, ok := errors.AsType[*yaml.SyntaxError](err); ok && severalLines(data) {
-			e.Line, e.Msg = syntax.Token.Position.Line, phrase("not YAML: %s", "不是 YAML：%s", syntax.Message)
-		}
-		return node{}, e
+		return node{}, NotYAML("spec", err)
 	}
 	switch {
 	case len(file.Docs) > 1:
@@ -126,18 +121,13 @@ func checkTokens(tokens token.Tokens) error {
 		case token.SequenceEntryType, token.MappingKeyType:
 			dashes++
 		case token.InvalidType:
-			return notSpec(phrase("not YAML: line %d: %s", "不是 YAML：第 %d 行：%s", line, t.Error), phrase("mend it there; lines are name: value, indented with spaces, not with tabs", "请修改该处；每行应为 name: value，缩进用空格，不用制表符"))
+			return NotYAML("spec", &yaml.SyntaxError{Message: t.Error, Token: t})
 		}
 		if depth > maxDepth || dashes > maxDepth || t.Position.IndentNum > 40*maxDepth {
 			return notSpec(phrase("line %d: nested too deep", "第 %d 行：嵌套过深", line), atMostLevels())
 		}
 	}
 	return nil
-}
-
-func firstLine(err error) string {
-	s, _, _ := strings.Cut(err.Error(), "\n")
-	return s
 }
 
 func fromAST(a ast.Node, path string, depth int) (node, error) {

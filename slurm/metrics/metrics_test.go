@@ -52,6 +52,27 @@ func read(t *testing.T, text string) metrics.Run {
 	return r
 }
 
+// A progress bar rewrites its line: the iterations between two newlines are all read, in a
+// file of any length, and none is read twice where lines end with \r\n.
+func TestIterationsBehindCarriageReturns(t *testing.T) {
+	for name, text := range map[string]string{
+		"between returns only": strings.ReplaceAll(run(2000, usual), "\n", "\r"),
+		"in one line":          strings.ReplaceAll(run(2000, usual), "\n", "\r") + "\nend\n",
+		"lines of Windows":     strings.ReplaceAll(run(2000, usual), "\n", "\r\n"),
+		"behind a bar":         strings.ReplaceAll(run(2000, usual), "\n", "\n 10%|#  | 1/10\r 20%|## | 2/10\r"),
+	} {
+		r := read(t, text)
+		require.Len(t, r.Iterations, 2000, name)
+		require.Equal(t, []int{64, 0, 2000}, []int{r.WorldSize, r.Restarts, r.Iterations[1999].N}, name)
+
+		log := filepath.Join(t.TempDir(), "run.log")
+		require.NoError(t, os.WriteFile(log, []byte(strings.Repeat(" 10%|# | 1/10\r", 300_000)+text), 0o600))
+		recent, err := metrics.Recent(context.Background(), nil, []string{log}, "h100")
+		require.NoError(t, err)
+		require.Equal(t, 2000, recent.Iterations[len(recent.Iterations)-1].N, name)
+	}
+}
+
 func TestIterationLines(t *testing.T) {
 	r := read(t, run(100, usual)+"[Rank 0] (after 2 iterations) memory (MB) | allocated: 1024.00 | max allocated: 40960.50 | reserved: 2048.00 "+
 		"| max reserved: 50000.00\n"+

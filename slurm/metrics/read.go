@@ -227,10 +227,11 @@ var (
 func (r *reader) lines(ctx context.Context, in io.Reader) error {
 	r.last, r.inTimers = 0, false
 	const most = 256 << 10
-	b := bufio.NewReaderSize(logfile.InUTF8(bufio.NewReaderSize(in, most)), most)
+	b := bufio.NewReaderSize(brokenAtReturns{logfile.InUTF8(bufio.NewReaderSize(in, most))}, most)
 	for ctx.Err() == nil {
 		line, err := b.ReadSlice('\n')
 		switch {
+		case len(line) == 1: // between \r and \n
 		case bytes.Contains(line, elapsedWord):
 			r.iteration(string(line))
 		case bytes.Contains(line, memoryWord):
@@ -257,6 +258,23 @@ func (r *reader) lines(ctx context.Context, in io.Reader) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// A brokenAtReturns ends a line at each carriage return: behind a progress bar, the numbers of several
+// iterations may stand between two newlines.
+type brokenAtReturns struct{ io.Reader }
+
+// Read reads from the wrapped reader.
+func (b brokenAtReturns) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	for rest := p[:n]; ; {
+		i := bytes.IndexByte(rest, '\r')
+		if i < 0 {
+			return n, err
+		}
+		rest[i] = '\n'
+		rest = rest[i+1:]
+	}
 }
 
 // iteration parses a line of training_log (megatron/training/training.py).

@@ -65,6 +65,6 @@ func (r *reader) headAndTail(ctx context.Context, f *os.File) error {
 		return err
 	}
 	tail = tail[:n]
-	tail = tail[bytes.IndexByte(tail, '\n')+1:] // the first line may be incomplete
+	tail = tail[bytes.IndexAny(tail, "\r\n")+1:] // the first line may be incomplete
 	return r.lines(ctx, bytes.NewReader(tail))
 }

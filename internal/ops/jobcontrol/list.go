@@ -127,7 +127,7 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 	if err != nil {
 		return ListOut{}, c.SlurmError(err, "")
 	}
-	jobs, missing, err := withNamed(ctx, c, in, jobs, f.Matcher())
+	jobs, missing, err := withNamed(ctx, c, cl, in, jobs, f.Matcher())
 	if err != nil {
 		return ListOut{}, err
 	}
@@ -164,16 +164,38 @@ func names(id slurm.JobID, j slurm.Job) bool {
 	return id == j.ID || id == j.ID.Array() || id == j.RawID
 }
 
+// beforeSlurm is a time before Slurm's first release, hence before every job. Slurm takes
+// the beginning of 1970 for an error.
+var beforeSlurm = time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // withNamed adds the jobs that the call names and a list lacks, such as those that ended
 // long ago, where they match. It returns the ids that Slurm does not know; if it knows
 // none, that is an error.
-func withNamed(ctx context.Context, c *ops.Call, in ListIn, jobs []slurm.Job, match func(slurm.Job) bool) (_ []slurm.Job, missing []slurm.JobID, _ error) {
-	var unknown []*ops.Error
-	for _, id := range in.Jobs {
-		if slices.ContainsFunc(jobs, func(j slurm.Job) bool { return names(id, j) }) {
-			continue
+func withNamed(
+	ctx context.Context, c *ops.Call, cl ops.Cluster, in ListIn, jobs []slurm.Job, match func(slurm.Job) bool,
+) (_ []slurm.Job, missing []slurm.JobID, _ error) {
+	left := slices.DeleteFunc(slices.Clone(in.Jobs), func(id slurm.JobID) bool {
+		return slices.ContainsFunc(jobs, func(j slurm.Job) bool { return names(id, j) })
+	})
+	var rows []slurm.Job
+	var err error
+	if len(left) > 1 { // one request for all instead of one for each
+		f := slurm.Filter{IDs: slices.Clone(left), All: true, Since: beforeSlurm}
+		for _, id := range left {
+			f.IDs = append(f.IDs, id.Array()) // a row may stand for several tasks
 		}
-		_, j, err := c.Job(ctx, in.Cluster, id)
+		slices.Sort(f.IDs)
+		f.IDs = slices.Compact(f.IDs)
+		if rows, err = c.LookAll(ctx, cl, f); err != nil {
+			return nil, nil, c.SlurmError(err, left[0])
+		}
+	}
+	var unknown []*ops.Error
+	for _, id := range left {
+		j, known := slurm.Fold(id, rows)
+		if err = nil; !known { // the accounts alone may know it, as a job that still runs
+			_, j, err = c.Job(ctx, in.Cluster, id)
+		}
 		switch e := ops.AsError(err); {
 		case e == nil && match(j):
 			jobs = append(jobs, j)

@@ -327,13 +327,15 @@ func readPipeline(c *ops.Call, in PipelineIn) (*pipelineFile, error) {
 	}
 	dir := filepath.Dir(in.File)
 	asJSON, err := yaml.YAMLToJSON(text)
-	var p pipelineFile
-	if err == nil {
-		d := json.NewDecoder(bytes.NewReader(asJSON))
-		d.DisallowUnknownFields()
-		err = d.Decode(&p)
-	}
 	if err != nil {
+		wrong := job.NotYAML("pipeline", err)
+		wrong.File = in.File
+		return nil, ops.FieldErrors(wrong)
+	}
+	var p pipelineFile
+	d := json.NewDecoder(bytes.NewReader(asJSON))
+	d.DisallowUnknownFields()
+	if err = d.Decode(&p); err != nil {
 		line, _, _ := strings.Cut(err.Error(), "\n")
 		return nil, ops.InputError("pipeline", lang.Text{EN: "cannot be read: %s", ZH: "无法读取：%s"}.With(line), lang.Text{EN: "name, and steps: each with name, needs, file or job, and args", ZH: "写 name 与 steps，每步含 name、needs、file 或 job，以及 args"})
 	}

@@ -178,6 +178,7 @@ func TestAPipelineThatCannotBeIsRefused(t *testing.T) {
 		"name: preprocess\n=>name: preprocess\n    needs: [evaluate]\n":         "steps: some steps need one another in a ring",
 		"file: train.yaml\n    args: [--load=>args: [--load":                    "steps.evaluate.file: a step has either a file or a job",
 		"name: nightly=>nam: nightly":                                           `pipeline: cannot be read: json: unknown field "nam"`,
+		"name: nightly=>name: [nightly":                                         `pipeline: is not YAML near "steps": `,
 		"nodes: 1,=>nodez: 1,":                                                  "steps.preprocess.nodez: is not a field of the job specification",
 		"file: train.yaml\n    args: [--save=>file: no.yaml\n    args: [--save": "steps.train.file: ",
 	} {

@@ -78,9 +78,7 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 	if err != nil {
 		return StatusOut{}, err
 	}
-	if j.Restarts > 0 && len(j.Requeues) == 0 && !j.State.Ended() {
-		j.Requeues = endsBefore(ctx, cl, j.ID)
-	}
+	j.Requeues = joblogs.Requeues(ctx, cl, j)
 	files := joblogs.LookAtFiles(ctx, c, cl, j)
 	out := StatusOut{
 		Job: j, Page: c.JobPage(cl.Name(), j.ID), Checkpoint: joblogs.Checkpoint(ctx, c, cl, j),
@@ -123,26 +121,12 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 	return out, nil
 }
 
-// endsBefore returns how the earlier runs of a requeued job ended, which only the
-// accounts tell, or nothing if they do not.
-func endsBefore(ctx context.Context, cl ops.Cluster, id slurm.JobID) []slurm.State {
-	accounts, ok := cl.(interface {
-		Past(context.Context, slurm.Filter) ([]slurm.Job, error)
-	})
-	if !ok {
-		return nil
-	}
-	past, _ := accounts.Past(ctx, slurm.Filter{IDs: []slurm.JobID{id}}) // the job's state is known without them
-	j, _ := slurm.Fold(id, past)
-	return j.Requeues
-}
-
 // View shows the job as facts, the most asked ones first.
 func (o StatusOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{
 		Title:    fmt.Sprintf("%s  %s  %s", o.ID, o.Name, o.State),
 		Tone:     Tone(o.State),
-		Sections: []view.Section{{Text: strings.TrimSpace(o.lastRun(l) + "\n" + o.Meaning + "\n" + o.Do), Facts: jobFacts(o.Job, l)}},
+		Sections: []view.Section{{Text: strings.TrimSpace(o.RunBefore().In(l) + "\n" + o.Meaning + "\n" + o.Do), Facts: jobFacts(o.Job, l)}},
 	}
 	facts := &d.Sections[0].Facts
 	facts.Add(l, "page", "网页", o.Page)
@@ -187,15 +171,6 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 		d.Next = []string{"diagnose " + string(o.ID)}
 	}
 	return d
-}
-
-// lastRun says how the run before ended, for a job that waits again.
-func (o StatusOut) lastRun(l lang.Lang) string {
-	if o.State != slurm.Pending || len(o.Requeues) == 0 {
-		return ""
-	}
-	how := o.Requeues[len(o.Requeues)-1].Explain()
-	return lang.Text{EN: "the run before is %s: it %s", ZH: "上一次运行为 %s：%s"}.With(how.Word, how.Says).In(l)
 }
 
 // stepSection shows one line for each step, with the command that started it.

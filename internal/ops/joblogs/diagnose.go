@@ -196,6 +196,9 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 		}
 		// What is to be explained is how the run before the requeue ended.
 		j.State, j.Reason = "ENDED", ""
+		if ends := Requeues(ctx, cl, j); len(ends) > 0 {
+			j.State = ends[len(ends)-1]
+		}
 	}
 	if len(paths) == 0 {
 		// A job whose log could not be opened leaves none: only Slurm's information is
@@ -222,6 +225,20 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 		out.FixUnknown = lang.Said(unknown).In(c.Lang)
 	}
 	return out, nil
+}
+
+// Requeues returns how the earlier runs of a job ended that was requeued and has not ended.
+// Only the accounts tell it; it returns nothing if they do not.
+func Requeues(ctx context.Context, cl ops.Cluster, j slurm.Job) []slurm.State {
+	accounts, ok := cl.(interface {
+		Past(context.Context, slurm.Filter) ([]slurm.Job, error)
+	})
+	if !ok || j.Restarts == 0 || len(j.Requeues) > 0 || j.State.Ended() {
+		return j.Requeues
+	}
+	past, _ := accounts.Past(ctx, slurm.Filter{IDs: []slurm.JobID{j.ID}}) // the job's state is known without them
+	known, _ := slurm.Fold(j.ID, past)
+	return known.Requeues
 }
 
 // notStarted is the error about a job that waits and has no run that can be diagnosed.

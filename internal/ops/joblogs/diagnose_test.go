@@ -197,6 +197,30 @@ func TestARequeuedJobIsDiagnosedByItsRunBefore(t *testing.T) {
 	}
 }
 
+// accountedSite is a cluster with accounts, which know how earlier runs ended.
+type accountedSite struct {
+	*opstest.Site
+	past []slurm.Job
+}
+
+func (s accountedSite) Past(context.Context, slurm.Filter) ([]slurm.Job, error) { return s.past, nil }
+
+// Where the log does not say how the run before a requeue ended, the accounts do.
+func TestTheAccountsTellHowTheRunBeforeEnded(t *testing.T) {
+	for end, class := range map[slurm.State]string{
+		slurm.Preempted: outcome.SlurmPreempted, slurm.NodeFail: outcome.SlurmNodeFail, slurm.Requeued: outcome.SlurmPreempted, slurm.Failed: outcome.UnknownExit,
+	} {
+		call, s, j := failedJob(t, map[string]string{"gpt-77.out": "loading the data\n"})
+		j.State, j.Reason, j.Restarts, j.ExitCode = slurm.Pending, "BeginTime", 1, nil
+		s.Put(j)
+		j.Requeues = []slurm.State{end}
+		call.Clusters["test"] = accountedSite{s, []slurm.Job{j}}
+		out, err := opstest.Do(t, call, joblogs.Diagnose(), "77")
+		require.NoError(t, err)
+		require.Equal(t, class, out.(joblogs.DiagnoseOut).Report.Class, end)
+	}
+}
+
 // A diagnosis of a path or of standard input says where there is nothing to read.
 func TestALogIsDiagnosedByItsPath(t *testing.T) {
 	call, _, j := failedJob(t, map[string]string{"gpt-77.out": outOfMemory})

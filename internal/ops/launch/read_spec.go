@@ -138,6 +138,11 @@ func draftOf(c *ops.Call, in SpecIn, name string, text []byte) (job.Spec, []job.
 		}
 		base = s
 	}
+	if name != "" && (len(bytes.TrimSpace(text)) == 0 || reflect.ValueOf(base).IsZero()) {
+		return base, nil, ops.InputError("file",
+			lang.Text{EN: "%s is empty, or has only comments", ZH: "%s 是空文件，或只有注释"}.With(name),
+			lang.Text{EN: "write name: value lines into it, such as nodes: 2; `megatron-ops import SCRIPT` makes one from a launch script", ZH: "请写入 name: value 形式的行，例如 nodes: 2；`megatron-ops import SCRIPT` 可由启动脚本生成"})
+	}
 	s := job.Spec{}
 	if in.Recipe != "" {
 		if s, err = recipe(c, in, base); err != nil {

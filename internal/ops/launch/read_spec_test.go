@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,6 +38,20 @@ func TestArgumentsAsOneQuotedLine(t *testing.T) {
 	}
 	_, err = ReadSpec(c, SpecIn{YAML: "worktree: /w\n", Line: "--save $HOME/x"})
 	require.Equal(t, "command_line", ops.AsError(err).Field, "what a shell would expand is not known here")
+}
+
+// A file without a word is no specification, and is named instead of all that is missing in it.
+func TestAnEmptyFileIsCalledEmpty(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	for name, text := range map[string]string{"empty.yaml": "", "blank.yaml": "\n \n", "comments.yaml": "# nodes: 2\n", "run.sh": ""} {
+		path := filepath.Join(t.TempDir(), name)
+		opstest.Write(t, path, text)
+		for _, op := range []ops.Op{Plan(), Render()} {
+			_, err := opstest.Do(t, c, op, path, "--", "--bf16")
+			require.Equal(t, ops.BadInput, ops.AsError(err).Code, name)
+			require.Equal(t, path+" is empty, or has only comments", ops.AsError(err).Message.EN)
+		}
+	}
 }
 
 // A relative worktree lies in the shell's current folder.

@@ -188,7 +188,7 @@ func TestBadWordsNameTheField(t *testing.T) {
 		{"submit", "nodes", "-3", []string{"--nodes=-3", "--worktree", "/w"}},
 		{"submit", "name", "", []string{"--name", "a\nb", "--worktree", "/w"}},
 		{"plan", "file", "no such file", []string{"-f", "/nosuch/job.yaml"}},
-		{"status", "job", "needs a", nil},
+		{"status", "job", "needs <", nil},
 		{"status", "job", `"abc" is not a job id`, []string{"abc"}},
 	} {
 		_, err := do(t, c, tt.op, tt.words...)

@@ -3,6 +3,7 @@ package local
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -157,6 +158,18 @@ func storedJobs(t *testing.T, states ...slurm.State) *Cluster {
 		require.NoError(t, c.store.setRecord(r))
 	}
 	return c
+}
+
+// A folder that cannot be read is no empty one: jobs may run.
+func TestAStateThatCannotBeReadIsNoEmptyList(t *testing.T) {
+	dir := t.TempDir()
+	jobs, err := New("local", dir).Jobs(t.Context(), slurm.Filter{})
+	require.NoError(t, err, "no job was submitted yet")
+	require.Empty(t, jobs)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "jobs"), nil, 0o600)) // root may read every folder
+	_, err = New("local", dir).Jobs(t.Context(), slurm.Filter{})
+	require.ErrorContains(t, err, filepath.Join(dir, "jobs"))
+	require.Contains(t, slurm.FixOf(err).EN, "MEGATRON_OPS_STATE_DIR")
 }
 
 // Simultaneous submissions get different numbers, and each gets its whole job.

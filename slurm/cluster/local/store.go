@@ -142,7 +142,14 @@ func (s store) nextID(n int) (int, error) {
 
 // ids lists the jobs and array elements of the store, oldest first.
 func (s store) ids() ([]slurm.JobID, error) {
-	files, err := filepath.Glob(filepath.Join(s.dir, "jobs", "*", "*.json"))
+	jobs := filepath.Join(s.dir, "jobs")
+	if _, err := os.ReadDir(jobs); err != nil && !errors.Is(err, fs.ErrNotExist) { // which Glob takes for an empty folder
+		return nil, &slurm.Error{Op: "list", Kind: slurm.Broken, Msg: lang.Said(err), Fix: lang.Text{
+			EN: "name a directory that you may read and write in MEGATRON_OPS_STATE_DIR",
+			ZH: "请用 MEGATRON_OPS_STATE_DIR 指定一个可读写的目录",
+		}}
+	}
+	files, err := filepath.Glob(filepath.Join(jobs, "*", "*.json"))
 	if err != nil {
 		return nil, err
 	}

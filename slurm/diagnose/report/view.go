@@ -173,10 +173,14 @@ func (r Report) detail(l lang.Lang) string {
 		say("It was in the "+r.Phase+" phase.", "发生在"+phaseZH[r.Phase]+"阶段。")
 	}
 	if m := r.Memory; m != nil && m.TriedGiB > 0 {
-		if m.TotalGiB > 0 {
+		switch {
+		case m.TotalGiB > 0 && m.FreeGiB == 0: // how much was free is not said, or nothing was
+			say(fmt.Sprintf("It tried to allocate %.2f GiB on a GPU of %.2f GiB.", m.TriedGiB, m.TotalGiB),
+				fmt.Sprintf("试图在 %.2f GiB 的 GPU 上分配 %.2f GiB。", m.TotalGiB, m.TriedGiB))
+		case m.TotalGiB > 0:
 			say(fmt.Sprintf("It tried to allocate %.2f GiB with %.2f of %.2f GiB free.", m.TriedGiB, m.FreeGiB, m.TotalGiB),
 				fmt.Sprintf("试图分配 %.2f GiB，而 %.2f GiB 中仅剩 %.2f GiB。", m.TriedGiB, m.TotalGiB, m.FreeGiB))
-		} else { // the message was incomplete
+		default: // the message was incomplete
 			say(fmt.Sprintf("It tried to allocate %.2f GiB.", m.TriedGiB), fmt.Sprintf("试图分配 %.2f GiB。", m.TriedGiB))
 		}
 		if m.OthersGiB > 0 {

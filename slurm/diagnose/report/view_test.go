@@ -26,6 +26,13 @@ func TestTheReportSaysItselfInBothLanguages(t *testing.T) {
 	require.Contains(t, strings.Join(en.Sections[3].Items, " "), "--micro-batch-size 2")
 }
 
+// What a message does not tell to be free is not told to be nothing.
+func TestFreeMemoryThatIsNotToldIsNotSaid(t *testing.T) {
+	r := diagnosetest.Text(t, "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.75 GiB. GPU 3 has a total capacity of 79.00 GiB\n")
+	require.Contains(t, r.View(lang.EN).Sections[0].Text, "It tried to allocate 3.75 GiB on a GPU of 79.00 GiB.")
+	require.Contains(t, r.View(lang.ZH).Sections[0].Text, "试图在 79.00 GiB 的 GPU 上分配 3.75 GiB。")
+}
+
 // A truncated message has no capacity, so the summary names none.
 func TestWhatAnOutOfMemoryMessageLeavesOutIsNotSaid(t *testing.T) {
 	r := diagnosetest.Text(t, diagnosetest.Raised("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."))

@@ -1,0 +1,66 @@
+package jobcontrol
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// A countingSite counts the requests that the cluster gets.
+type countingSite struct {
+	*opstest.Site
+	asked int
+}
+
+func (s *countingSite) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
+	s.asked++
+	return s.Site.Job(ctx, id)
+}
+
+func (s *countingSite) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
+	s.asked++
+	if len(f.IDs) == 0 { // the queue and the accounts' last days
+		f.All = false
+	}
+	return s.Site.Jobs(ctx, f)
+}
+
+// Jobs that ended long ago cost one request together, however many are named.
+func TestJobsThatEndedLongAgoAreOneRequest(t *testing.T) {
+	now := time.Now()
+	ended := func(id, raw slurm.JobID) slurm.Job {
+		at := now.AddDate(0, -2, 0)
+		return slurm.Job{ID: id, RawID: raw, Name: "gpt", User: "alice", State: slurm.Completed, SubmittedAt: &at, EndedAt: &at}
+	}
+	s := &countingSite{Site: &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}}
+	for _, j := range []slurm.Job{ended("1", "1"), ended("2", "2"), ended("3_1", "31"), ended("4_2", "42"), ended("5_0", "50"), ended("5_1", "51")} {
+		s.Put(j)
+	}
+	c := opstest.NewCall(t, s.Site)
+	c.Clusters["test"] = s
+	for _, row := range []struct {
+		words []string
+		want  []slurm.JobID
+		asked int
+	}{
+		{[]string{"1"}, []slurm.JobID{"1"}, 2},
+		{[]string{"1", "2", "3_1"}, []slurm.JobID{"1", "2", "3_1"}, 2},
+		{[]string{"2", "42", "5"}, []slurm.JobID{"2", "4_2", "5"}, 2},
+		{[]string{"1", "2", "99"}, []slurm.JobID{"1", "2"}, 3},
+	} {
+		s.asked = 0
+		out, err := opstest.Do(t, c, List(), row.words...)
+		require.NoError(t, err)
+		var ids []slurm.JobID
+		for _, j := range out.(ListOut).Jobs {
+			ids = append(ids, j.ID)
+		}
+		require.Equal(t, row.want, ids, row.words)
+		require.Equal(t, row.asked, s.asked, row.words)
+	}
+}
