@@ -15,31 +15,29 @@ import (
 // keys and values of the wrong type, and reports all such faults at once: the error
 // is a *FieldError or FieldErrors. Validate checks the values themselves.
 func Decode(data []byte) (Spec, error) {
-	s, err := decode(data)
-	if err != nil && !severalLines(data) {
-		for _, e := range AsFieldErrors(err) {
-			e.Line = 0
-		}
-	}
-	return s, err
-}
-
-func decode(data []byte) (Spec, error) {
+	var s Spec
 	root, err := parse(data)
-	if err != nil {
-		return Spec{}, err
+	if err == nil {
+		s, err = read(root, false)
 	}
-	return read(root, false)
+	if severalLines(data) {
+		return s, err
+	}
+	return s, withoutLines(err)
 }
 
 // FromTree is Decode for a program's JSON, which may quote numbers and give one word for a
 // list of one.
 func FromTree(root tree.Node) (Spec, error) {
 	s, err := read(root, true)
+	return s, withoutLines(err)
+}
+
+func withoutLines(err error) error {
 	for _, e := range AsFieldErrors(err) {
 		e.Line = 0
 	}
-	return s, err
+	return err
 }
 
 func read(root tree.Node, lenient bool) (Spec, error) {
@@ -89,11 +87,7 @@ func Locate(err error, file string, text []byte) error {
 func lineOfField(n tree.Node, path, value string) int {
 	for path != "" {
 		key, rest, _ := strings.Cut(path, ".")
-		i := slices.Index(n.Keys, key)
-		if i < 0 {
-			return 0
-		}
-		n, path = n.List[i], rest
+		n, path = n.Key(key), rest
 	}
 	if n.Kind == tree.List {
 		for _, e := range n.List {
