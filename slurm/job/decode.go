@@ -138,7 +138,7 @@ var faults = map[tree.Kind]lang.Text{
 }
 
 func (d *decoder) wrong(path string, n tree.Node, t reflect.Type, _ reflect.StructTag) {
-	msg, fix := faults[n.Kind], lang.Text{}
+	msg, fix := faults[n.Kind], phrase("write one value, in quotes where needed", "请写一个值，必要时加引号")
 	switch t.Kind() {
 	case reflect.Struct:
 		fix = phrase("write a map of %s", "请写成映射，键为 %s", strings.Join(namesOf(t), ", "))
@@ -150,8 +150,7 @@ func (d *decoder) wrong(path string, n tree.Node, t reflect.Type, _ reflect.Stru
 		fix = phrase("write true or false", "请写 true 或 false")
 	case reflect.Int:
 		msg, fix = phrase("is not a whole number", "不是整数"), phrase("write a number such as 8", "请写数字，例如 8")
-	default:
-		fix = phrase("write one value, in quotes where needed", "请写一个值，必要时加引号")
+	case reflect.String:
 		if n.Text == "" && n.Kind == tree.Text {
 			msg, fix = phrase("is empty", "为空"), phrase("leave it out, or give a value", "请去掉，或给出值")
 		}
