@@ -456,7 +456,7 @@ func decode(ctx context.Context, o ops.Op, req sdk.CallToolRequest, in any) (g o
 	if o.Name == "submit" {
 		own[planField] = &g.plan
 	}
-	err = ops.DecodeValid(raw, in, own)
+	err = ops.Decode(raw, in, own)
 	if tail, ok := consent.Field(in, "tail"); ok && tail.CanInt() && tail.Int() == 0 {
 		tail.SetInt(pageLines)
 	}

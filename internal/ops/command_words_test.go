@@ -254,44 +254,34 @@ func TestWhoMayDecideAboutAnApproval(t *testing.T) {
 func TestDecodeReadsEveryKindOfField(t *testing.T) {
 	t.Parallel()
 	type kinds struct {
-		Small int8           `json:"small"`
-		From0 uint16         `json:"from0"`
-		Share float32        `json:"share"`
-		Modes []string       `json:"modes" enum:"a,b"`
-		Lines []int          `json:"lines"`
-		Count map[string]int `json:"count"`
-		On    bool           `json:"on" default:"true"`
-		Rate  float64        `json:"rate" default:"0.5"`
-		Words []string       `json:"words" default:"x,y"`
-		Must  string         `json:"must" required:""`
-		When  time.Time      `json:"when"`
+		Small int      `json:"small"`
+		Share *float64 `json:"share"`
+		Modes []string `json:"modes" enum:"a,b"`
+		Lines []int    `json:"lines"`
+		On    bool     `json:"on" default:"true"`
+		Rate  float64  `json:"rate" default:"0.5"`
+		Words []string `json:"words" default:"x,y"`
+		Must  string   `json:"must" required:""`
 	}
 	for raw, want := range map[string]string{
-		`{"must":"m"}`:                               "",
-		`{"must":"m","small":127,"from0":65535}`:     "",
-		`{"must":"m","small":128}`:                   "small: is the number 128, not a whole number",
-		`{"must":"m","small":-129}`:                  "small: is the number -129",
-		`{"must":"m","from0":-1}`:                    "from0: is the number -1, not a whole number from 0 on",
-		`{"must":"m","from0":65536}`:                 "from0: is the number 65536",
-		`{"must":"m","from0":1e3}`:                   "",
-		`{"must":"m","small":1e300}`:                 "small: is the number 1e300",
-		`{"must":"m","share":"x"}`:                   `share: is the string "x", not a number`,
-		`{"must":"m","share":0.25}`:                  "",
-		`{"must":"m","modes":"a"}`:                   "",
-		`{"must":"m","modes":["a","b"]}`:             "",
-		`{"must":"m","modes":["a","c"]}`:             `modes[1]: is "c", which is not one of`,
-		`{"must":"m","modes":"a b"}`:                 `modes: is the string "a b", not a list`,
-		`{"must":"m","modes":""}`:                    `modes: is the string "", not a list`,
-		`{"must":"m","lines":["x"]}`:                 `lines[0]: is the string "x"`,
-		`{"must":"m","lines":"1"}`:                   `lines: is the string "1", not a list`,
-		`{"must":"m","count":{"a":1}}`:               "",
-		`{"must":"m","count":{"a":"x"}}`:             `count.a: is the string "x"`,
-		`{"must":"m","count":[]}`:                    "count: is a list, not an object",
-		`{"must":null}`:                              "must: is missing",
-		`{"must":"m","on":"false"}`:                  "",
-		`{"must":"m","on":"no"}`:                     `on: is the string "no", not a boolean`,
-		`{"must":"m","when":"2026-01-02T03:04:05Z"}`: "",
-		`{"must":"m","when":"soon"}`:                 "when: ",
+		`{"must":"m"}`:                              "",
+		`{"must":"m","small":1e3}`:                  "",
+		`{"must":"m","small":99999999999999999999}`: "small: is the number 99999999999999999999, not a whole number",
+		`{"must":"m","small":1e300}`:                "small: is the number 1e300",
+		`{"must":"m","share":"x"}`:                  `share: is the string "x", not a number`,
+		`{"must":"m","share":"1e999"}`:              `share: is the string "1e999", not a number`,
+		`{"must":"m","share":0.25}`:                 "",
+		`{"must":"m","share":"0.25"}`:               "",
+		`{"must":"m","lines":[1,null]}`:             "lines[1]: is null, not a whole number",
+		`{"must":"m","modes":"a"}`:                  "",
+		`{"must":"m","modes":["a","b"]}`:            "",
+		`{"must":"m","modes":["a","c"]}`:            `modes[1]: is "c", which is not one of`,
+		`{"must":"m","modes":"a b"}`:                `modes: is the string "a b", not a list`,
+		`{"must":"m","modes":""}`:                   `modes: is the string "", not a list`,
+		`{"must":"m","lines":["x"]}`:                `lines[0]: is the string "x"`,
+		`{"must":null}`:                             "must: is missing",
+		`{"must":"m","on":"false"}`:                 "",
+		`{"must":"m","on":"no"}`:                    `on: is the string "no", not a boolean`,
 		`{"must":"` + strings.Repeat("a", 41) + `","small":"` + strings.Repeat("a", 41) + `"}`: `small: is the string "` + strings.Repeat("a", 40) + `…"`,
 		`null`: "must: is missing",
 		``:     "must: is missing",

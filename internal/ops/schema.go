@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -140,8 +141,6 @@ var (
 	timeType       = reflect.TypeFor[time.Time]()
 	marshalerType  = reflect.TypeFor[json.Marshaler]()
 	textMarshaler  = reflect.TypeFor[encoding.TextMarshaler]()
-	unmarshaler    = reflect.TypeFor[json.Unmarshaler]()
-	textUnmarshal  = reflect.TypeFor[encoding.TextUnmarshaler]()
 	rawMessageType = reflect.TypeFor[json.RawMessage]()
 )
 
@@ -155,7 +154,7 @@ func describe(t reflect.Type, d direction, seen map[reflect.Type]bool) *Schema {
 		s := describe(t.Elem(), d, seen)
 		s.Nullable = d == output && s.Type != ""
 		return s
-	case t.Implements(textMarshaler) || d == input && reflect.PointerTo(t).Implements(textUnmarshal):
+	case t.Implements(textMarshaler):
 		return &Schema{Type: "string"}
 	case t.Implements(marshalerType) && t.Kind() != reflect.Struct:
 		return &Schema{}
@@ -247,21 +246,18 @@ type field struct {
 	omit     bool // left out of the output when empty
 }
 
+var knownFields sync.Map // reflect.Type → []field
+
 // fieldsOf lists the fields that encoding/json would read and write of struct t, in
 // order, with embedded structs flattened.
 func fieldsOf(t reflect.Type) []field {
+	if all, ok := knownFields.Load(t); ok {
+		return all.([]field)
+	}
 	var all []field
-	for i := range t.NumField() {
-		sf := t.Field(i)
+	for _, sf := range reflect.VisibleFields(t) {
 		name, opts, _ := strings.Cut(sf.Tag.Get("json"), ",")
-		if sf.Anonymous && name == "" && sf.Type.Kind() == reflect.Struct {
-			for _, f := range fieldsOf(sf.Type) {
-				f.index = append([]int{i}, f.index...)
-				all = append(all, f)
-			}
-			continue
-		}
-		if !sf.IsExported() || name == "-" {
+		if sf.Anonymous || !sf.IsExported() || name == "-" {
 			continue
 		}
 		name = cmp.Or(name, sf.Name)
@@ -269,7 +265,7 @@ func fieldsOf(t reflect.Type) []field {
 		_, optional := sf.Tag.Lookup("optional")
 		_, required := sf.Tag.Lookup("required")
 		f := field{
-			name: name, index: []int{i}, typ: sf.Type, help: lang.Text{EN: sf.Tag.Get("help"), ZH: sf.Tag.Get("zh")}, def: sf.Tag.Get("default"),
+			name: name, index: sf.Index, typ: sf.Type, help: helpOf(sf.Tag), def: sf.Tag.Get("default"),
 			required: required || isArg && !optional,
 			omit:     strings.Contains(opts, "omitempty") || strings.Contains(opts, "omitzero"),
 		}
@@ -282,7 +278,12 @@ func fieldsOf(t reflect.Type) []field {
 		}
 		all = append(all, f)
 	}
+	knownFields.Store(t, all)
 	return all
+}
+
+func helpOf(tag reflect.StructTag) lang.Text {
+	return lang.Text{EN: tag.Get("help"), ZH: tag.Get("zh")}
 }
 
 // Only returns a schema with only the properties in names, in that order. The schema is

@@ -3,12 +3,12 @@ package ops
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/tree"
 )
 
 // maxDepth is how deeply arguments may nest. No operation needs a tenth of it.
@@ -16,15 +16,6 @@ const maxDepth = 64
 
 // maxNames is how many names one object may have. Each is compared with all others.
 const maxNames = 4096
-
-// An object keeps the order of its keys, so that mistakes are reported in the order in
-// which they were written.
-type object []member
-
-type member struct {
-	key   string
-	value any
-}
 
 // validJSON returns an error that explains why raw is not one JSON value.
 func validJSON(raw []byte) error {
@@ -41,181 +32,89 @@ func validJSON(raw []byte) error {
 		lang.Text{EN: "send one JSON object", ZH: "请发送一个 JSON 对象"})
 }
 
-// parseTree reads one valid JSON value and refuses repeated keys and deep nesting.
-// Numbers stay as they were written.
-func parseTree(raw []byte) (any, error) {
-	p := treeParser{rest: string(raw)}
-	return p.value("", 0)
-}
-
-// A treeParser walks a text that is known to be valid JSON. Strings without escapes are
-// substrings of the text.
+// A treeParser walks a line that is known to be valid JSON. Numbers stay as they were
+// written; strings without escapes are substrings of the text.
 type treeParser struct{ rest string }
 
 // next skips blanks and separators and returns the first other byte.
 func (p *treeParser) next() byte {
-	at := 0
-	for {
-		switch p.rest[at] {
-		case ' ', '\t', '\r', '\n', ',', ':':
-			at++
-			continue
-		}
-		p.rest = p.rest[at:]
-		return p.rest[0]
-	}
+	p.rest = strings.TrimLeft(p.rest, " \t\r\n,:")
+	return p.rest[0]
 }
 
-func (p *treeParser) value(path string, depth int) (any, error) {
+// node reads one value, and refuses repeated keys and deep nesting. All is one line, so
+// that a specification's faults have one.
+func (p *treeParser) node(path string, depth int) (tree.Node, error) {
 	if depth > maxDepth {
-		return nil, InputError(path,
+		return tree.Node{}, InputError(path,
 			lang.Text{EN: "nests deeper than %d levels", ZH: "嵌套超过 %d 层"}.With(maxDepth),
 			lang.Text{EN: "send flatter arguments", ZH: "请减少参数的嵌套层数"})
 	}
+	n := tree.Node{Line: 1}
 	switch c := p.next(); c {
-	case '{':
-		return p.object(path, depth)
-	case '[':
-		p.rest = p.rest[1:]
-		list := make([]any, 0, 16) // a job's arguments are some dozen words
-		for p.next() != ']' {
-			at := ""
-			if c := p.rest[0]; c == '{' || c == '[' { // nothing else can be refused
-				at = fmt.Sprintf("%s[%d]", path, len(list))
+	case '{', '[':
+		if n.Kind = tree.List; c == '{' {
+			n.Kind = tree.Map
+		}
+		for p.rest = p.rest[1:]; p.next() != c+2; { // ASCII has the closing bracket two after the opening one
+			if err := p.add(&n, path, depth+1); err != nil {
+				return n, err
 			}
-			v, err := p.value(at, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, v)
 		}
 		p.rest = p.rest[1:]
-		return list, nil
+		return n, nil
 	case '"':
-		return p.text(), nil
-	case 't', 'f', 'n':
-		n := 4
-		if c == 'f' {
-			n = 5
-		}
-		p.rest = p.rest[n:]
-		if c == 'n' {
-			return nil, nil
-		}
-		return c == 't', nil
+		n.Kind, n.Text = tree.Text, p.text()
+		return n, nil
+	case 't', 'f':
+		n.Kind = tree.Bool
+	case 'n':
+		p.rest = p.rest[len("null"):]
+		return n, nil
+	default:
+		n.Kind = tree.Int
 	}
-	n := strings.IndexAny(p.rest, " \t\r\n,]}")
-	if n < 0 {
-		n = len(p.rest)
+	end := strings.IndexAny(p.rest, " \t\r\n,]}")
+	n.Text, p.rest = p.rest[:end], p.rest[end:]
+	if n.Kind == tree.Int && strings.ContainsAny(n.Text, ".eE") {
+		n.Kind = tree.Real
 	}
-	number := json.Number(p.rest[:n])
-	p.rest = p.rest[n:]
-	return number, nil
+	return n, nil
 }
 
-func (p *treeParser) object(path string, depth int) (any, error) {
-	p.rest = p.rest[1:]
-	o := make(object, 0, 8)
-	for p.next() != '}' {
+// add reads the next element of a list, or the next member of an object.
+func (p *treeParser) add(n *tree.Node, path string, depth int) error {
+	if n.Kind == tree.Map {
 		key := p.text()
-		if len(o) == maxNames {
-			return nil, InputError(path, lang.Text{EN: "has more than %d names", ZH: "名称超过 %d 个"}.With(maxNames),
+		at := tree.Join(path, key)
+		switch {
+		case len(n.Keys) == maxNames:
+			return InputError(path, lang.Text{EN: "has more than %d names", ZH: "名称超过 %d 个"}.With(maxNames),
 				lang.Text{EN: "give only what differs from the defaults", ZH: "请只给出与默认值不同的内容"})
+		case slices.Contains(n.Keys, key):
+			return InputError(at, lang.Text{EN: "is given twice", ZH: "重复给出"}, lang.Text{EN: "give it once", ZH: "请只给出一次"})
 		}
-		if slices.ContainsFunc(o, func(m member) bool { return m.key == key }) {
-			return nil, InputError(join(path, key), lang.Text{EN: "is given twice", ZH: "重复给出"}, lang.Text{EN: "give it once", ZH: "请只给出一次"})
-		}
-		at := ""
-		if c := p.next(); c == '{' || c == '[' { // nothing else can be refused
-			at = join(path, key)
-		}
-		v, err := p.value(at, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		o = append(o, member{key, v})
+		n.Keys, path = append(n.Keys, key), at
 	}
-	p.rest = p.rest[1:]
-	return o, nil
+	child, err := p.node(path, depth)
+	n.List = append(n.List, child)
+	return err
 }
 
 // text reads the string that begins at the current byte.
-func (p *treeParser) text() string {
+func (p *treeParser) text() (s string) {
 	end, escaped := 1, false
-	for p.rest[end] != '"' {
+	for ; p.rest[end] != '"'; end++ {
 		if p.rest[end] == '\\' {
 			escaped = true
 			end++
 		}
-		end++
 	}
 	raw := p.rest[:end+1]
 	p.rest = p.rest[end+1:]
 	if !escaped && utf8.ValidString(raw) {
 		return raw[1:end]
 	}
-	var s string
 	_ = json.Unmarshal([]byte(raw), &s) // cannot fail: raw is part of a valid JSON text
 	return s
-}
-
-// plain turns a tree into the value that encoding/json would have made of it.
-func plain(in any) any {
-	switch v := in.(type) {
-	case object:
-		m := make(map[string]any, len(v))
-		for _, e := range v {
-			m[e.key] = plain(e.value)
-		}
-		return m
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = plain(e)
-		}
-		return out
-	case json.Number:
-		if f, err := v.Float64(); err == nil {
-			return f
-		}
-		return v.String()
-	}
-	return in
-}
-
-// encodeTree writes a tree as JSON, with numbers as they were written.
-func encodeTree(in any) []byte {
-	var b bytes.Buffer
-	writeTree(&b, in)
-	return b.Bytes()
-}
-
-func writeTree(b *bytes.Buffer, in any) {
-	switch v := in.(type) {
-	case object:
-		b.WriteByte('{')
-		for i, m := range v {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			writeTree(b, m.key)
-			b.WriteByte(':')
-			writeTree(b, m.value)
-		}
-		b.WriteByte('}')
-	case []any:
-		b.WriteByte('[')
-		for i, e := range v {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			writeTree(b, e)
-		}
-		b.WriteByte(']')
-	case json.Number:
-		b.WriteString(v.String())
-	default:
-		raw, _ := json.Marshal(v) // a string, a boolean or null
-		b.Write(raw)
-	}
 }

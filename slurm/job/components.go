@@ -2,12 +2,12 @@ package job
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/tree"
 )
 
 // componentFields are the fields that each component of a heterogeneous job can set
@@ -34,7 +34,7 @@ func (s Spec) part(i int) (Spec, FieldErrors) {
 	at := fmt.Sprintf("components.%d", i+1)
 	one := s
 	one.Components, one.Nodes = nil, nil
-	n := node{kind: isMap}
+	n := tree.Node{Kind: tree.Map}
 	var d decoder
 	for word := range strings.FieldsSeq(own) {
 		key, value, given := strings.Cut(word, "=")
@@ -46,13 +46,13 @@ func (s Spec) part(i int) (Spec, FieldErrors) {
 			})
 			continue
 		}
-		v := node{kind: isText, text: value}
+		v := tree.Node{Kind: tree.Text, Text: value}
 		if _, err := strconv.Atoi(value); err == nil {
-			v.kind = isInt
+			v.Kind = tree.Int
 		}
-		n.keys, n.list = append(n.keys, key), append(n.list, v)
+		n.Keys, n.List = append(n.Keys, key), append(n.List, v)
 	}
-	d.structure(n, reflect.ValueOf(&one).Elem(), at)
+	d.read(at, n, &one, false)
 	if one.Nodes == nil {
 		one.Nodes = new(1)
 	}

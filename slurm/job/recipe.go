@@ -8,6 +8,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/internal/tree"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
@@ -23,8 +24,8 @@ func ImportRecipe(text []byte) ([]Spec, []Note, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	common, ok := root.get("spec")
-	if root.kind != isMap || !ok || common.kind != isMap {
+	common := root.Key("spec")
+	if common.Kind != tree.Map {
 		return nil, nil, notSpec(phrase("is not a recipe: it has no spec", "不是 recipe：没有 spec"), phrase("give a file of tests/test_utils/recipes", "请给出 tests/test_utils/recipes 中的文件"))
 	}
 	rows, err := products(root)
@@ -36,8 +37,8 @@ func ImportRecipe(text []byte) ([]Spec, []Note, error) {
 	seen := map[string]bool{}
 	for _, row := range rows {
 		values := map[string]string{}
-		for i, key := range common.keys {
-			values[key] = common.list[i].text
+		for i, key := range common.Keys {
+			values[key] = common.List[i].Text
 		}
 		maps.Copy(values, row)
 		s, ns := fromRecipe(values)
@@ -52,49 +53,25 @@ func ImportRecipe(text []byte) ([]Spec, []Note, error) {
 	return specs, notes, nil
 }
 
-// get returns the value of a key of a map.
-func (n node) get(key string) (node, bool) {
-	for i, k := range n.keys {
-		if k == key {
-			return n.list[i], true
-		}
-	}
-	return node{}, false
-}
-
-// texts returns the texts of a list, or of a single value as a list of one.
-func (n node) texts() []string {
-	if n.kind != isList {
-		return []string{n.text}
-	}
-	var out []string
-	for _, e := range n.list {
-		out = append(out, e.text)
-	}
-	return out
-}
-
 // products expands the nested products of a recipe. Each outer product gives every
 // combination of the lists of its inner products, for its first test case. The list of
 // cadence is a label and does not multiply the combinations.
-func products(root node) ([]map[string]string, error) {
-	outer, _ := root.get("products")
+func products(root tree.Node) ([]map[string]string, error) {
 	var rows []map[string]string
-	for _, p := range outer.list {
-		test, _ := p.get("test_case")
-		inner, ok := p.get("products")
-		if names := test.texts(); !ok || len(names) == 0 || names[0] == "" {
+	for _, p := range root.Key("products").List {
+		tests := p.Key("test_case").Texts()
+		if len(tests) == 0 || tests[0] == "" {
 			continue
 		}
-		for _, in := range inner.list {
-			combos := []map[string]string{{"test_case": test.texts()[0]}}
-			for i, key := range in.keys {
+		for _, in := range p.Key("products").List {
+			combos := []map[string]string{{"test_case": tests[0]}}
+			for i, key := range in.Keys {
 				if key == "cadence" {
 					continue
 				}
 				var next []map[string]string
 				for _, c := range combos {
-					for _, v := range in.list[i].texts() {
+					for _, v := range in.List[i].Texts() {
 						if len(next)+len(rows) > maxProducts {
 							return nil, notSpec(phrase("names more than %d combinations", "展开超过 %d 种组合", maxProducts), phrase("split the recipe", "请拆分 recipe"))
 						}

@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/tree"
 )
 
 // Limits on the text of a specification, which is untrusted.
@@ -23,47 +24,15 @@ const (
 	maxKeys  = 4096 // each key is compared with all others
 )
 
-// A kind is the type of a node, in a reader's words.
-type kind string
-
-const (
-	isNull kind = "nothing"
-	isText kind = "text"
-	isInt  kind = "a number"
-	isReal kind = "a decimal number"
-	isBool kind = "true or false"
-	isList kind = "a list"
-	isMap  kind = "a map"
-)
-
-// A node is one value of a YAML or JSON document. Scalars keep their text, so that
-// "3e-4" and "010" reach a program unchanged.
-type node struct {
-	kind kind
-	text string
-	line int // in the document, from 1
-	list []node
-	keys []string // keys of a map, in order; list holds the values
-}
-
 // parse reads YAML, of which JSON is a subset, into a tree of nodes.
-func parse(data []byte) (node, error) {
+func parse(data []byte) (tree.Node, error) {
 	if len(data) > maxBytes {
-		return node{}, notSpec(phrase("%d bytes are more than a specification may have", "%d 字节超过了规格允许的大小", len(data)), phrase("at most %d", "最多 %d", maxBytes))
+		return tree.Node{}, notSpec(phrase("%d bytes are more than a specification may have", "%d 字节超过了规格允许的大小", len(data)), phrase("at most %d", "最多 %d", maxBytes))
 	}
 	if !utf8.Valid(data) {
-		return node{}, notSpec(phrase("is not valid UTF-8", "不是有效的 UTF-8"), phrase("save the file as UTF-8", "请以 UTF-8 保存文件"))
+		return tree.Node{}, notSpec(phrase("is not valid UTF-8", "不是有效的 UTF-8"), phrase("save the file as UTF-8", "请以 UTF-8 保存文件"))
 	}
 	return parseYAML(bytes.TrimPrefix(data, []byte("\ufeff")))
-}
-
-// fault returns the message for a value that has the wrong kind k.
-func (k kind) fault() lang.Text {
-	return map[kind]lang.Text{
-		isNull: phrase("is nothing", "没有值"), isText: phrase("is text", "是文本"), isInt: phrase("is a number", "是数字"),
-		isReal: phrase("is a decimal number", "是小数"), isBool: phrase("is true or false", "是 true 或 false"),
-		isList: phrase("is a list", "是列表"), isMap: phrase("is a map", "是映射"),
-	}[k]
 }
 
 func atMostLevels() lang.Text { return phrase("at most %d levels", "最多 %d 层", maxDepth) }
@@ -73,32 +42,25 @@ func notSpec(msg, fix lang.Text) *FieldError {
 	return &FieldError{Field: "spec", Msg: msg, Fix: fix}
 }
 
-func join(path, key string) string {
-	if path == "" {
-		return key
-	}
-	return path + "." + key
-}
-
-func parseYAML(data []byte) (n node, err error) {
+func parseYAML(data []byte) (n tree.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil { // the parser is third-party code, and may panic on untrusted text
-			n, err = node{}, notSpec(phrase("not YAML that can be read", "不是可读取的 YAML"), phrase("check its indentation and quotes", "请检查缩进与引号"))
+			n, err = tree.Node{}, notSpec(phrase("not YAML that can be read", "不是可读取的 YAML"), phrase("check its indentation and quotes", "请检查缩进与引号"))
 		}
 	}()
 	tokens := lexer.Tokenize(string(data))
 	if err := checkTokens(tokens); err != nil {
-		return node{}, err
+		return tree.Node{}, err
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return node{}, NotYAML("spec", err)
+		return tree.Node{}, NotYAML("spec", err)
 	}
 	switch {
 	case len(file.Docs) > 1:
-		return node{}, notSpec(phrase("more than one document", "含有多个 YAML 文档"), phrase("one specification in a file", "一个文件只写一份规格"))
+		return tree.Node{}, notSpec(phrase("more than one document", "含有多个 YAML 文档"), phrase("one specification in a file", "一个文件只写一份规格"))
 	case len(file.Docs) == 0 || file.Docs[0].Body == nil:
-		return node{kind: isMap}, nil
+		return tree.Node{Kind: tree.Map}, nil
 	}
 	return fromAST(file.Docs[0].Body, "", 0)
 }
@@ -130,32 +92,32 @@ func checkTokens(tokens token.Tokens) error {
 	return nil
 }
 
-func fromAST(a ast.Node, path string, depth int) (node, error) {
+func fromAST(a ast.Node, path string, depth int) (tree.Node, error) {
 	if depth > maxDepth {
-		return node{}, notSpec(phrase("nested too deep", "嵌套过深"), atMostLevels())
+		return tree.Node{}, notSpec(phrase("nested too deep", "嵌套过深"), atMostLevels())
 	}
 	line := lineOf(a)
 	switch v := a.(type) {
 	case nil, *ast.NullNode:
-		return node{kind: isNull, line: line}, nil
+		return tree.Node{Kind: tree.Null, Line: line}, nil
 	case *ast.BoolNode:
-		return node{kind: isBool, text: v.Token.Value, line: line}, nil
+		return tree.Node{Kind: tree.Bool, Text: v.Token.Value, Line: line}, nil
 	case *ast.IntegerNode:
-		return node{kind: isInt, text: v.Token.Value, line: line}, nil
+		return tree.Node{Kind: tree.Int, Text: v.Token.Value, Line: line}, nil
 	case *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
-		return node{kind: isReal, text: a.GetToken().Value, line: line}, nil
+		return tree.Node{Kind: tree.Real, Text: a.GetToken().Value, Line: line}, nil
 	case *ast.StringNode:
-		return node{kind: isText, text: v.Value, line: line}, nil
+		return tree.Node{Kind: tree.Text, Text: v.Value, Line: line}, nil
 	case *ast.LiteralNode:
-		return node{kind: isText, text: v.Value.Value, line: line}, nil
+		return tree.Node{Kind: tree.Text, Text: v.Value.Value, Line: line}, nil
 	case *ast.SequenceNode:
-		n := node{kind: isList, line: line}
+		n := tree.Node{Kind: tree.List, Line: line}
 		for _, e := range v.Values {
 			child, err := fromAST(e, path, depth+1)
 			if err != nil {
-				return node{}, err
+				return tree.Node{}, err
 			}
-			n.list = append(n.list, child)
+			n.List = append(n.List, child)
 		}
 		return n, nil
 	case *ast.MappingNode:
@@ -163,13 +125,13 @@ func fromAST(a ast.Node, path string, depth int) (node, error) {
 	case *ast.MappingValueNode:
 		return fromPairs([]*ast.MappingValueNode{v}, path, depth)
 	}
-	return node{}, &FieldError{
+	return tree.Node{}, &FieldError{
 		Field: cmp.Or(path, "spec"), Line: line,
 		Msg: phrase("YAML's %s is not taken", "不接受 YAML 的 %s", strings.ToLower(a.Type().String())), Fix: phrase("write a plain value", "请写普通的值"),
 	}
 }
 
-// lineOf returns the line of a node, or 0 if it is unknown.
+// lineOf returns the line of a tree.Node, or 0 if it is unknown.
 func lineOf(a ast.Node) int {
 	if a == nil || a.GetToken() == nil || a.GetToken().Position == nil {
 		return 0
@@ -177,8 +139,8 @@ func lineOf(a ast.Node) int {
 	return a.GetToken().Position.Line
 }
 
-func fromPairs(pairs []*ast.MappingValueNode, path string, depth int) (node, error) {
-	n := node{kind: isMap}
+func fromPairs(pairs []*ast.MappingValueNode, path string, depth int) (tree.Node, error) {
+	n := tree.Node{Kind: tree.Map}
 	if len(pairs) > maxKeys {
 		return n, &FieldError{
 			Field: path, Line: lineOf(pairs[0].Key),
@@ -187,17 +149,17 @@ func fromPairs(pairs []*ast.MappingValueNode, path string, depth int) (node, err
 	}
 	for _, p := range pairs {
 		key, line := p.Key.GetToken().Value, lineOf(p.Key)
-		n.line = cmp.Or(n.line, line)
-		at := join(path, key)
-		if slices.Contains(n.keys, key) {
-			return node{}, &FieldError{Field: at, Line: line, Msg: phrase("is given twice", "重复给出"), Fix: phrase("keep one", "只保留一个")}
+		n.Line = cmp.Or(n.Line, line)
+		at := tree.Join(path, key)
+		if slices.Contains(n.Keys, key) {
+			return tree.Node{}, &FieldError{Field: at, Line: line, Msg: phrase("is given twice", "重复给出"), Fix: phrase("keep one", "只保留一个")}
 		}
 		child, err := fromAST(p.Value, at, depth+1)
 		if err != nil {
-			return node{}, err
+			return tree.Node{}, err
 		}
-		child.line = line // the line of the key; the value may begin further down
-		n.keys, n.list = append(n.keys, key), append(n.list, child)
+		child.Line = line // the line of the key; the value may begin further down
+		n.Keys, n.List = append(n.Keys, key), append(n.List, child)
 	}
 	return n, nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
 // aCommand matches a fix that can be typed as it is, in either language.
@@ -129,11 +131,40 @@ func TestEveryOperationHasSchemas(t *testing.T) {
 	}
 }
 
+// Decode reads the types that inputs have, and no others.
+func TestDecodeReadsEveryInput(t *testing.T) {
+	var check func(t reflect.Type) bool
+	check = func(t reflect.Type) bool {
+		switch t.Kind() {
+		case reflect.String, reflect.Bool, reflect.Int, reflect.Float64:
+			return true
+		case reflect.Pointer:
+			return t.Elem().Kind() == reflect.Int || t.Elem().Kind() == reflect.Float64
+		case reflect.Slice:
+			return check(t.Elem())
+		case reflect.Struct:
+			return t == reflect.TypeFor[job.Spec]() || !slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool {
+				return f.IsExported() && f.Tag.Get("json") != "-" && !check(f.Type)
+			})
+		}
+		return false
+	}
+	for _, o := range All() {
+		require.True(t, check(o.In()), o.Name)
+	}
+}
+
 func TestDecodeReadsASpecificationAsItsFileIsRead(t *testing.T) {
 	var in launch.PlanIn
 	require.NoError(t, ops.Decode([]byte(`{"spec":{"name":"gpt","nodes":2,"args":["--lr",1e-05,"--tensor-model-parallel-size",4,"--bf16"],"env":{"A":"<b>&"}}}`), &in, nil))
 	require.Equal(t, []string{"--lr", "1e-05", "--tensor-model-parallel-size", "4", "--bf16"}, in.Spec.Args, "numbers stay as they were written")
 	require.Equal(t, "<b>&", in.Spec.Env["A"])
+	in = launch.PlanIn{}
+	require.NoError(t, ops.Decode([]byte(`{"spec":{"nodes":"2","gpus_per_node":8.0,"account":"","args":"--bf16","path":"/a/bin,/b/bin","exclude":["gpu1","gpu2"],"guards":"false"}}`), &in, nil))
+	require.Equal(t, job.Spec{
+		Nodes: new(2), GPUsPerNode: new(8), Args: []string{"--bf16"}, Path: []string{"/a/bin", "/b/bin"}, Exclude: "gpu1,gpu2", Guards: new(false),
+	}, in.Spec, "one word is a list, and a text is cut at its commas where a file's is")
+	require.ErrorContains(t, ops.Decode([]byte(`{"spec":{"args":[null]}}`), &in, nil), "args: is nothing")
 	err := ops.Decode([]byte(`{"spec":{"nodes":"many","contaner":{}}}`), &in, nil)
 	require.Error(t, err)
 	require.Equal(t, ops.BadInput, ops.AsError(err).Code)
