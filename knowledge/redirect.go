@@ -176,6 +176,13 @@ var asksHow = lazy.New(`\bhow (?:do|does|can|to|should|would|could)\b|^(?:does|d
 	`|\bcan (?:i|other|others|users)\b|\bflag\b|\boption\b|\bwhy\b|\bwhen\b|\berror\b|\bfails?\b|\bfailing\b` +
 	`|怎么|如何|咋|怎样|命令|哪个参数|参数|选项|为什么|报错|吗$|吧$|被|能不能|会不会`)
 
+// savesFirst matches orders that want the state of the training kept.
+var savesFirst = lazy.New(`\b(?:and|then|but|after) sav(?:e|ing)\b|\bsave (?:it |a |the )?(?:first|now|checkpoint|state)|\bgraceful(?:ly)?\b` +
+	`|保存(?:[^的]|$)|优雅`)
+
+// aboutOthers matches what belongs to somebody else.
+var aboutOthers = lazy.New(otherEN + `|` + otherZH)
+
 // ourPrograms matches the names of programs that we answer questions about.
 var ourPrograms = lazy.New(`\bmegatron|\bmcore\b|\bslurm\b|\bsbatch\b|\bsrun\b|\bsqueue\b|\bnccl\b|\btorchrun\b|\bpyxis\b|\benroot\b`)
 
@@ -190,6 +197,9 @@ func findRedirect(text string) (redirectRule, bool) {
 		r := redirectRules[i]
 		if r.to == toOthers && ourPrograms.MatchString(low) {
 			continue // "a Megatron checkpoint for vLLM" is a question about Megatron
+		}
+		if r.to == toOperation && savesFirst.MatchString(low) && !aboutOthers.MatchString(low) {
+			continue // no operation saves, and cancel would lose what is to be kept
 		}
 		if (r.howTo || !how) && re.MatchString(low) {
 			return r, true
