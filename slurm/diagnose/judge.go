@@ -250,7 +250,8 @@ func (j *job) exitedFor(e *scan.Event) bool {
 	})
 }
 
-// survived reports whether the run only logged an event: it completed, or it still makes progress.
+// survived reports whether the run only logged an event: it completed, or it still makes progress. Slurm's
+// COMPLETED says only how the script ended, which may have lost the exit status of its program.
 func (j *job) survived(e *scan.Event) bool {
 	if e.Weight >= pattern.Fact && e.Class != outcome.GPUHardware {
 		return false
@@ -260,7 +261,7 @@ func (j *job) survived(e *scan.Event) bool {
 	}
 	running, known := j.given.running()
 	switch {
-	case j.slurmCompleted():
+	case j.slurmCompleted() && (e.Stack == nil || j.saidDone(e)):
 		return true
 	case j.finishedAfter(e):
 		return true
@@ -268,6 +269,11 @@ func (j *job) survived(e *scan.Event) bool {
 		return j.progressSince(e) > 0 || e.When().IsZero() && j.wroteRecently()
 	}
 	return false
+}
+
+// saidDone reports whether the run said that it had completed, or ends like one that has.
+func (j *job) saidDone(e *scan.Event) bool {
+	return j.finished() || j.endsWell() || j.files[e.File].DoneBefore(e)
 }
 
 // finishedAfter reports whether the run said after an event that it had completed.
@@ -445,7 +451,7 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 		return verdict{}, false
 	case j.finished() && !j.deathSeen():
 		return verdict{}, false
-	case j.slurmCompleted() && (j.finished() || j.endsWell() || j.files[heavy.File].DoneBefore(heavy)):
+	case j.slurmCompleted() && j.saidDone(heavy):
 		return verdict{}, false
 	case j.given.state() == slurm.Cancelled && heavy.Weight <= pattern.Exited:
 		return verdict{class: outcome.SlurmCancelled, event: heavy, why: "slurm's state"}, true

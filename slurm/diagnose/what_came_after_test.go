@@ -195,3 +195,21 @@ func TestTheShellsWordsOnAProgramThatIsNotThere(t *testing.T) {
 		require.Equal(t, said, r.RootLine, "of a job whose script went on too")
 	}
 }
+
+// Slurm reports COMPLETED where a script loses its program's exit status. A traceback that nothing
+// followed is the cause all the same, unless the program had said that it was done.
+func TestAScriptThatLosesTheExitStatus(t *testing.T) {
+	steps := diagnosetest.Rounds(30, "Epoch {n}: Train Loss 0.1\n")
+	for log, class := range map[string]string{
+		steps + diagnosetest.OOMLog:                          outcome.CUDAOOM,
+		steps + "Training finished.\n" + diagnosetest.OOMLog: outcome.Success,
+		diagnosetest.OOMLog + steps:                          outcome.Success,
+		steps:                                                outcome.Success,
+	} {
+		p := filepath.Join(t.TempDir(), "x.out")
+		require.NoError(t, os.WriteFile(p, []byte(log), 0o600))
+		r, err := diagnose.Path(t.Context(), p, diagnose.Context{JobState: "COMPLETED", ExitCode: "0:0"})
+		require.NoError(t, err)
+		require.Equal(t, class, r.Class, log[max(0, len(log)-200):])
+	}
+}
