@@ -83,3 +83,23 @@ func TestTheEstimateAgreesWithTheRun(t *testing.T) {
 	require.Greater(t, fit("20.00", "1.00"), fit("2.00", "1.00"), "it tried to take more")
 	require.Less(t, fit("2.00", "30.00"), fit("2.00", "1.00"), "it held less")
 }
+
+// The advice doubles the tensor parallelism, unless the heads cannot be split so far.
+func TestNoChangeThatMegatronRefusesIsAdvised(t *testing.T) {
+	const micro = "micro_batch_size ................................ "
+	arguments := strings.Replace(diagnosetest.PrintedArguments, micro+"4", micro+"1", 1) +
+		"  recompute_granularity ........................... full\n  recompute_method ................................ uniform\n" +
+		"  recompute_num_layers ............................ 1\n"
+	odd := strings.NewReplacer(
+		"hidden_size ..................................... 4096", "hidden_size ..................................... 3840",
+		"attention_heads ............................. 32", "attention_heads ............................. 30",
+		"query_groups ................................ 8", "query_groups ................................ 2",
+	).Replace(arguments)
+	const raised = "Traceback (most recent call last):\n  File \"/w/train.py\", line 3, in step\ntorch.OutOfMemoryError: CUDA out of memory. " +
+		"Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.00 GiB of which 1.00 GiB is free.\n"
+	for printed, flag := range map[string]string{arguments: "--tensor-model-parallel-size", odd: "--pipeline-model-parallel-size"} {
+		r := diagnosetest.Text(t, printed+raised)
+		require.NotNil(t, r.Fit)
+		require.Equal(t, flag, r.Fit.Flags[0])
+	}
+}

@@ -2,6 +2,7 @@ package diagnose_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -162,5 +163,16 @@ func TestAUsageTextExplainsNoOtherExit(t *testing.T) {
 	for code, class := range map[string]string{"2": outcome.BadArgs, "17": outcome.UnknownExit} {
 		r := diagnosetest.Old(t, "srun: error: gpu1: task 0: Exited with exit code "+code+"\n"+usage)
 		require.Equal(t, class, r.Class, "%s: %s: %s", code, r.Why, r.RootLine)
+	}
+}
+
+// Python's resource tracker is a process of its own that cleans up; nothing ends by its exceptions.
+func TestTheResourceTrackersExceptionIsNoCause(t *testing.T) {
+	steps := diagnosetest.Rounds(30, "Epoch {n}: Train Loss 0.1\n")
+	raised := "Traceback (most recent call last):\n  File \"/usr/lib/python3.11/%s\", line 239, in main\n    cache[rtype].remove(name)\nKeyError: '/mp-1'\n"
+	for file, class := range map[string]string{
+		"multiprocessing/resource_tracker.py": outcome.UnknownExit, "multiprocessing/reducer.py": outcome.UserException,
+	} {
+		require.Equal(t, class, diagnosetest.Text(t, steps+fmt.Sprintf(raised, file)).Class, file)
 	}
 }
