@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +60,18 @@ func TestWhatACollectorAddsChangesNoVerdict(t *testing.T) {
 				require.NoError(t, os.RemoveAll(path))
 			}
 		})
+	}
+}
+
+// The numbers of cat -n are known by their column, whatever the lines behind them are; other numbers
+// belong to the log.
+func TestAShortLogNumberedByCat(t *testing.T) {
+	for form, root := range map[string]string{"%6d\t%s\n": "Terminated", "%d\t%s\n": "4\tTerminated"} {
+		var log strings.Builder
+		for i, line := range []string{"fetching", "a table", "of words", "Terminated"} {
+			fmt.Fprintf(&log, form, i+1, line)
+		}
+		require.Equal(t, root, diagnosetest.Text(t, log.String()).RootLine)
 	}
 }
 
