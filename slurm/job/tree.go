@@ -131,7 +131,7 @@ func fromAST(a ast.Node, path string, depth int) (tree.Node, error) {
 	}
 }
 
-// lineOf returns the line of a tree.Node, or 0 if it is unknown.
+// lineOf returns the line of a, or 0 if it is unknown.
 func lineOf(a ast.Node) int {
 	if a == nil || a.GetToken() == nil || a.GetToken().Position == nil {
 		return 0

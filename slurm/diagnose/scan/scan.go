@@ -319,8 +319,9 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	s.buf = h.Rows
 	s.seen(t, text, h)
 	s.told++
-	s.losses.read(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text)
-	s.ends(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text)
+	m := Mark{Off: off, Text: raw, At: s.now, Tag: t}
+	s.losses.read(m, text)
+	s.ends(m, text)
 	if h.Ask&pattern.AskProgress == 0 || !s.counted(t, text) {
 		s.count(t, text)
 	}
