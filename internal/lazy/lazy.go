@@ -1,6 +1,7 @@
 // Package lazy makes tables of regular expressions cheap until they are needed: it
 // compiles expressions at their first use, and finds in one pass which of many words a
-// text contains, so that only the expressions that may match are run.
+// text contains, so that only the expressions that may match are run. It derives such
+// words from an expression.
 package lazy
 
 import (

@@ -1,12 +1,15 @@
 package lazy
 
+import "math/bits"
+
 // A Words finds which of many words a text contains, ignoring the case of ASCII
 // letters, in one pass. At each position of the text it looks up the three bytes there,
 // and compares only the words that are indexed by this trigram. Each word is indexed by
 // its rarest trigram.
 type Words struct {
 	words    []string
-	trigrams [1 << 13]uint64    // a bit for each trigram of an indexed word
+	trigrams []uint64           // a bit for each trigram of an indexed word
+	shift    uint               // of a trigram's hash, to the number of its bit
 	places   map[uint32][]place // trigram → words
 }
 
@@ -19,7 +22,9 @@ const ShortestWord = 3
 // NewWords returns the set of words, which must be in lower case and have at least
 // ShortestWord bytes.
 func NewWords(words []string) *Words {
-	w := &Words{words: words, places: make(map[uint32][]place, len(words))}
+	const spread = 256 // bits for each word, so that few other trigrams share them
+	size := uint(bits.Len(uint(len(words)*spread) | 1<<10))
+	w := &Words{words: words, places: make(map[uint32][]place, len(words)), trigrams: make([]uint64, 1<<size/64), shift: 32 - size}
 	count := map[uint32]int{}
 	for _, s := range words {
 		for i := 0; i+ShortestWord <= len(s); i++ {
@@ -35,7 +40,7 @@ func NewWords(words []string) *Words {
 		}
 		t := trigram(s, best)
 		w.places[t] = append(w.places[t], place{int32(n), int32(best)})
-		bit := t * 2654435761 >> 13
+		bit := t * 2654435761 >> w.shift
 		w.trigrams[bit>>6] |= 1 << (bit & 63)
 	}
 	return w
@@ -64,7 +69,7 @@ func (w *Words) Each(text string, found func(word int)) {
 	t := uint32(fold[text[0]])<<8 | uint32(fold[text[1]])
 	for i := ShortestWord - 1; i < len(text); i++ {
 		t = (t<<8 | uint32(fold[text[i]])) & 0xffffff
-		bit := t * 2654435761 >> 13
+		bit := t * 2654435761 >> w.shift
 		if w.trigrams[bit>>6]&(1<<(bit&63)) == 0 {
 			continue
 		}
@@ -75,6 +80,15 @@ func (w *Words) Each(text string, found func(word int)) {
 			}
 		}
 	}
+}
+
+// Empty reports whether the set has no words.
+func (w *Words) Empty() bool { return len(w.words) == 0 }
+
+// In reports whether a word occurs in the text.
+func (w *Words) In(text string) (in bool) {
+	w.Each(text, func(int) { in = true })
+	return in
 }
 
 // equalFold reports whether a text equals a word in lower case, ignoring case.

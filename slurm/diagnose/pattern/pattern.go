@@ -57,10 +57,17 @@ var patterns = func() (all []pattern) {
 // A Compiled pattern compiles its expression on first use: most runs use few expressions.
 type Compiled struct {
 	pattern
-	re func() *regexp.Regexp // nil if a literal suffices
+	re    func() *regexp.Regexp // nil if a literal suffices
+	words func() *lazy.Words    // a text without any of them does not match re
 }
 
-func (c *Compiled) matches(text string) bool { return c.re == nil || c.re().MatchString(text) }
+func (c *Compiled) matches(text string) bool {
+	if c.re == nil {
+		return true
+	}
+	words := c.words()
+	return (words.Empty() || words.In(text)) && c.re().MatchString(text)
+}
 
 // A Table holds patterns and an index of all their literals, which finds them in one pass over a line.
 type Table struct {
@@ -97,6 +104,7 @@ func newTable(patterns []pattern) *Table {
 		c := Compiled{pattern: p}
 		if p.re != "" {
 			c.re = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?i)" + p.re) })
+			c.words = sync.OnceValue(func() *lazy.Words { return lazy.NewWords(lazy.Required("(?i)" + p.re)) })
 		}
 		t.rows = append(t.rows, c)
 		for _, w := range p.on {

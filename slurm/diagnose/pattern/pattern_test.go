@@ -25,3 +25,14 @@ func TestEveryRowIsWellFormed(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkMatchHarmlessLine measures a line that has a literal of the largest expressions and matches
+// none, such as a data loader writes for each of its files.
+func BenchmarkMatchHarmlessLine(b *testing.B) {
+	table := LoadTable()
+	for b.Loop() {
+		if table.Match("loading shard 7 of the corpus, file /data/part-77.bin") != nil {
+			b.Fatal("a harmless line matches")
+		}
+	}
+}

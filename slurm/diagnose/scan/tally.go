@@ -140,14 +140,14 @@ type etas struct {
 
 // announcedPlan matches the announcement of the number of iterations by TransUNet, its derivatives and
 // others.
-var announcedPlan = lazy.New(`(?i)\biterations? per epoch\W+(\d+) max iterations\b|^\W*total (?:training )?(?:iterations|steps) *[:=] *(\d+)$`)
+var announcedPlan = lazy.On("terations|TERATIONS|teps|TEPS", `(?i)\biterations? per epoch\W+(\d+) max iterations\b|^\W*total (?:training )?(?:iterations|steps) *[:=] *(\d+)$`)
 
 // numbered matches the report of an iteration.
 var numbered = lazy.New(`(?i)^(?:\[[^\]]*\] ?)?(?:global[ _]?)?(?:iteration|iter|step)[ :=#]+(\d+)\b[^/]`)
 
 // evaluated matches the end of an evaluation by OpenMMLab, with its measures instead of the remaining time.
 // The last evaluation comes after the last iteration.
-var evaluated = lazy.New(`\bIter\((?:val|test)\) +\[ *(\d+)/(\d+)\] +(?:[^e\s]|e[^t])`)
+var evaluated = lazy.On("Iter(", `\bIter\((?:val|test)\) +\[ *(\d+)/(\d+)\] +(?:[^e\s]|e[^t])`)
 
 // noTimeLeft matches the report of an iteration, outside of epochs, without remaining time.
 var noTimeLeft = lazy.On("0:00:00", `(?i)(?:^|[\s|\]>])(?:global[ _]?)?(?:iteration|iter|step)s?(?:\(train\) )?[ :=#[]+\d+\b.*\beta\W{1,3}(?:0 days?,? ?)?0?0:00:00\b`)
