@@ -464,22 +464,6 @@ var scriptLine = lazy.New(`^(?:\S*/)?[\w.+-]+: |^Lmod |[Mm]odulefile|^Command'?N
 // of the script.
 var condaError = lazy.New(`^(?:CommandNotFoundError|EnvironmentNameNotFound|EnvironmentLocationNotFound|Conda\w*Error|PackagesNotFoundError)$`)
 
-// raisedBySetUp reports whether an exception was raised by a command that sets up an environment. The
-// script may go on without it.
-func raisedBySetUp(e *scan.Event) bool {
-	return e.Stack != nil && len(e.Stack.Frames) > 0 && setUpCommand.MatchString(e.Stack.Frames[0].File)
-}
-
-var setUpCommand = lazy.New(`/bin/(?:conda|mamba|pip3?)$`)
-
-// isSetUp reports whether a line is from environment modules or conda, whose failures do not end a
-// script.
-func isSetUp(e *scan.Event) bool {
-	return e.Class == outcome.EnvLaunch && setUpLine.MatchString(e.Text)
-}
-
-var setUpLine = lazy.New(`^Lmod has detected|Unable to locate a modulefile|^CommandNotFoundError|conda (?:activate|init)`)
-
 // succeeded reports whether the run or Slurm says that the job completed.
 func (j *job) succeeded() bool { return j.finished() || j.slurmCompleted() }
 

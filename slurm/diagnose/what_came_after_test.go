@@ -31,6 +31,13 @@ func TestWhatCameAfterDecides(t *testing.T) {
 	fell := "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.2]:20667\n" +
 		"ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 255) local_rank: 0 (pid: 311) of binary: /usr/bin/python3\n"
 	raised := "Traceback (most recent call last):\n  File \"/w/a.py\", line 12, in <module>\n    go()\nModuleNotFoundError: No module named 'conda'\n"
+	account := "---------------------------------------\nBegin Slurm Epilog: Nov-24-2024 11:04:15\nJob ID:        975937\n" +
+		"User ID:       ab3\nAccount:       scs\nJob name:      train\nResources:     cpu=1,node=1\nQueue:         q\n" +
+		"Rsrc Used:     cput=00:26:42,vmem=0,walltime=00:26:42,mem=6672K\nPartition:     ice-gpu\nNodes:         atl1-1\n" +
+		"---------------------------------------\n"
+	debugged := "2025-01-09 16:57:10,127 - DEBUG - Traceback (most recent call last):\n  File \"/w/a.py\", line 44, in probe\nKeyError: 8\n"
+	missing := "Traceback (most recent call last):\n  File \"/w/a.py\", line 12, in <module>\n"
+	fileError := "FileNotFoundError: [Errno 2] No such file or directory: 'dataset/results/x.h5'\n"
 	evaluated := diagnosetest.Rounds(68, "{n}0%|# | {n}/68 [00:30<00:00, 1.0it/s]\r")
 	ofRay := diagnosetest.Rounds(6, "(TaskRunner pid=1509) step:{n} - actor/loss:0.1\n"+
 		"(TaskRunner pid=1509) Training Progress:   1%|   | {n}/3746 [04:23<18:27:18, 17.83s/it]\n")
@@ -50,12 +57,27 @@ func TestWhatCameAfterDecides(t *testing.T) {
 			"slurmstepd: error: *** JOB 5 ON a1 CANCELLED AT 2026-01-01T00:00:00 ***\nstarting up\n" + steps(11, 50) + "Training finished\n",
 			outcome.Success,
 		},
-		"a part that is done":                          {"Start inference on 900 batches\nInference done 11/900. 0.07 s/iter\nInference done 67/900. 0.08 s/iter\n", outcome.UnknownExit},
-		"a module that a logger lacked":                {"No module named 'hiddenlayer'\n" + strings.Repeat("Epoch:  3\nval loss of it: 0.2\n", 40) + "Terminated\n", outcome.UnknownExit},
-		"a command that shows things only":             {lost + one, outcome.UnknownExit},
-		"a command that is run":                        {"slurm_script: line 14: python3: command not found\n" + one, outcome.EnvLaunch},
-		"an exception that a simulation's rows follow": {raised + strings.Repeat("      818727           539.20537        978.75209    0:00:33\n", 60) + "Exiting simulation.\n", outcome.Success},
-		"an exception that few rows follow":            {raised + strings.Repeat("      818727           539.20537        978.75209    0:00:33\n", 20), outcome.ImportError},
+		"Ctrl-C, of whose traceback only the header was written": {strings.Repeat("Epoch  5 Train Loss: 5.1\n", 9) + "^CTraceback (most recent call last):\n", outcome.SlurmCancelled},
+		"a header alone": {strings.Repeat("Epoch  5 Train Loss: 5.1\n", 9) + "Traceback (most recent call last):\n", outcome.UnknownExit},
+		"a missing folder of a file to be written": {missing + "    fid = h5py.File(path, 'w')\n" + fileError, outcome.UserException},
+		"a missing file to be read":                {missing + "    fid = h5py.File(path, 'r')\n" + fileError, outcome.DatasetMissing},
+		"a traceback that a logger calls DEBUG, twice, and a signal": {
+			debugged + strings.Repeat("2025-01-09 17:00:48,427 - INFO - Layer 9 - Accuracy: 0.6\n", 9) + debugged + "/s/slurm_script: line 23: 234 Killed   python a.py\n",
+			outcome.HostOOM,
+		},
+		"a check of the environment by python -c, and the program's own error": {
+			"Traceback (most recent call last):\n  File \"<string>\", line 2, in <module>\nImportError: Failed to load PyTorch C extensions:\n" +
+				diagnosetest.Rounds(4, "[rank0]: step {n} of it\n") + "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"/w/a.py\", line 3, in <module>\n[rank0]: ZeroDivisionError: by zero\n",
+			outcome.UserException,
+		},
+		"a site's account of the job":                    {summed + trained + account, outcome.Success},
+		"a site's account of a job that was at its work": {summed[:len(summed)/2] + account, outcome.UnknownExit},
+		"a part that is done":                            {"Start inference on 900 batches\nInference done 11/900. 0.07 s/iter\nInference done 67/900. 0.08 s/iter\n", outcome.UnknownExit},
+		"a module that a logger lacked":                  {"No module named 'hiddenlayer'\n" + strings.Repeat("Epoch:  3\nval loss of it: 0.2\n", 40) + "Terminated\n", outcome.UnknownExit},
+		"a command that shows things only":               {lost + one, outcome.UnknownExit},
+		"a command that is run":                          {"slurm_script: line 14: python3: command not found\n" + one, outcome.EnvLaunch},
+		"an exception that a simulation's rows follow":   {raised + strings.Repeat("      818727           539.20537        978.75209    0:00:33\n", 60) + "Exiting simulation.\n", outcome.Success},
+		"an exception that few rows follow":              {raised + strings.Repeat("      818727           539.20537        978.75209    0:00:33\n", 20), outcome.ImportError},
 		"a program that was killed behind its bar, and Python's warning": {
 			diagnosetest.Rounds(9, "Loading a part of it\n {n}0/300 [==>...] - ETA: 1:20:00 - Train Loss: {n}.5\r") + " 100/300 [==>...] - ETA: 1:10:00 - Train Loss: 0.5Killed\n" +
 				"/e/lib/python3.8/multiprocessing/resource_tracker.py:216: UserWarning: resource_tracker: There appear to be 6 leaked objects\n" +

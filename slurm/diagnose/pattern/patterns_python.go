@@ -75,6 +75,8 @@ var pythonPatterns = []pattern{
 	{outcome.ShapeMismatch, Specific - 1, oneOf("output tensor size must be equal to|tensor size must be equal to|all tensor operands" +
 		"|must be equal to world_size times|does not match expected shape|expected shape|got tensor with dims|dims ="), ``},
 
+	// Qt and clients of the X server end a program that has no display.
+	{outcome.UserException, Generic, oneOf("could not connect to any x display|no qt platform plugin could be initialized|cannot connect to x server"), ``},
 	// Julia reports the exception that ended a script.
 	{outcome.UserException, Generic, oneOf("error: loaderror: "), `^error: loaderror: `},
 	{outcome.ExtensionABI, Specific + 5, oneOf("undefined symbol|glibcxx_|cxxabi_|no kernel image is available|cannot open shared object file" +

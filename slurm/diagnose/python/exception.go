@@ -30,6 +30,7 @@ type Traceback struct {
 	// A headless stack has no header. It may not be a traceback, such as the output of print_stack, so
 	// only a well-known exception name ends it.
 	Headless bool
+	creates  bool   // a line of source code on it creates a file
 	Uncaught bool   // PyTorch wrote its rank before it, as sys.excepthook does for an exception that ends the process
 	Of       string // the rank that raised it, where another rank quotes it; else empty
 }
@@ -57,6 +58,15 @@ const Header = "Traceback (most recent call last)"
 // Ignored introduces an exception that cannot end its process: one in a finalizer, or in a function
 // called at exit.
 const Ignored = "Exception ignored in"
+
+// AddSource takes in a line of source code, which Python prints below each frame.
+func (t *Traceback) AddSource(line string) { t.creates = t.creates || opensToWrite.MatchString(line) }
+
+// Creates reports whether the exception was raised where a file was to be created.
+func (t *Traceback) Creates() bool { return t != nil && (t.creates || t.Has("logging/__init__.py")) }
+
+// opensToWrite matches a call with a mode in which open creates the file.
+var opensToWrite = lazy.New(`\(.*, *(?:mode *= *)?['"][wax][bt+]{0,2}['"]`)
 
 // maxFrames bounds the frames of a traceback. Add keeps the outermost and the innermost ones.
 const maxFrames = 64
@@ -350,6 +360,9 @@ var refinements = []refinement{
 
 // Refine returns the class and weight of an exception, by its type, message and stack.
 func Refine(kind, message string, t *Traceback) (string, int) {
+	if kind == "FileNotFoundError" && t.Creates() {
+		return outcome.UserException, pattern.Generic // the folder is missing in which the run writes
+	}
 	for _, r := range refinements {
 		if !r.kind.MatchString(kind) || r.says != nil && !r.says.MatchString(message) {
 			continue

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -109,6 +110,9 @@ func (s *scanner) finish() {
 			s.endPending(st, t)
 		}
 		s.usageAtEnd(st.usage)
+		if st.open != nil && strings.HasSuffix(st.margin, "^C") { // a terminal's echo of Ctrl-C
+			s.exited(t, []string{"", "", "-2"}, st.openedAt.Text, st.openedAt.Text, st.openedAt.Off)
+		}
 		s.torn = s.torn || st.open != nil && len(st.open.Frames) > 0
 	}
 	s.onlyFarewell()

@@ -328,16 +328,6 @@ var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|NOTICE|SU
 	`|^Epoch \d+: early stopping\b` + // Keras
 	`|\b(?:training|fit|search) (?:is |was |has )?stop(?:s|ped)\b|\bstopp(?:ing|ed)[ _](?:training[ _])?early\b`)
 
-// accounted matches the row of a batch system's account of a job, which an epilogue appends to the log,
-// that says that the job's script completed: seff(1)'s and PBS's.
-var accounted = lazy.New(`^(?:Job )?State\s*: COMPLETED\b|^(?:\s+Exit (?:Status|Code|Value): +|Exit (?:Status|Code|Value):\s{2,})0$`)
-
-// accountedLost matches a job's or step's row in a table of sacct(1) whose state is none of a job that did
-// its work. Scripts print such a table as their last command. Only a state that fills its column has a
-// single space before it.
-var accountedLost = lazy.New(`^\s*\d+(?:_\d+)?(?:\.\w+)?\+?(?:[ |].*)?` +
-	`(?:(?:  |\|)(?:FAILED|TIMEOUT|CANCELLED|OUT_OF_ME|NODE_FAIL|PREEMPTED|BOOT_FAIL|DEADLINE)| (?:CANCELLED|OUT_OF_ME)\+)`)
-
 // allDone takes in a message that all work is done: the program's, its trainer's, or a batch system's.
 func (s *scanner) allDone(text string) {
 	if fitted.MatchString(text) {

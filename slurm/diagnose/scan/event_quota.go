@@ -8,6 +8,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 )
 
+type quota struct {
+	tag   logline.Tag
+	class string
+}
+
+// keepFirst bounds the events of one class and tag: the first ones are kept, and the newest.
+const keepFirst = 5
+
 // add keeps an event, within the quota of its class and rank.
 func (s *scanner) add(e *Event) {
 	e.File, e.Before, e.Rank, e.Ran = s.file, s.now, -1, s.Ran

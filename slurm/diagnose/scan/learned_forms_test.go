@@ -182,7 +182,7 @@ func TestFormsOfWholeLogs(t *testing.T) {
 			"srun: error: n7: tasks 0-2,4-5: Terminated\n", outcome.CUDAOOM, "hipErrorOutOfMemory"},
 		"a traceback begins, and a bar was full": {
 			"100%|####| 9/9 [00:09<00:00, 1.0it/s]\nEpoch 58 of 58\n^CTraceback (most recent call last):\n",
-			outcome.UnknownExit, "",
+			outcome.SlurmCancelled, "",
 		},
 		"LSF says that the job did well": {"N E X T F L O W\nStarted at Wed Apr  9 08:24:59 2025\nTerminated at Wed Apr  9 08:25:14 2025\n\n" +
 			"Successfully completed.\n\nResource usage summary:\n\n    CPU time :  12 sec.\n", outcome.Success, ""},

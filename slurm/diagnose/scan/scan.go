@@ -181,6 +181,7 @@ type scanner struct {
 	// mpirunFirst are the ranks whose exit code mpirun's next line gives.
 	mpirunFirst []int
 	begun       string // the kind of a start line that waits for a time
+	epilogueTo  int    // the number of the line to which a site's epilogue may extend
 }
 
 // A span is a line within a window.
@@ -188,14 +189,6 @@ type span struct {
 	from, to int
 	off      int64
 }
-
-type quota struct {
-	tag   logline.Tag
-	class string
-}
-
-// keepFirst bounds the events of one class and tag: the first ones are kept, and the newest.
-const keepFirst = 5
 
 func newScanner(file, keep int) *scanner {
 	return &scanner{
@@ -318,6 +311,11 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	h := s.table.Look(text, s.buf)
 	s.buf = h.Rows
 	s.seen(t, text, h)
+	if s.inEpilogue(text) {
+		s.allDone(text)
+		s.read(t, text, raw, off, h)
+		return
+	}
 	s.told++
 	m := Mark{Off: off, Text: raw, At: s.now, Tag: t}
 	s.losses.read(m, text)
@@ -405,8 +403,9 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 	if g := strings.TrimLeft(text, " "); strings.HasPrefix(g, "| ") && !strings.HasSuffix(g, "|") || strings.HasPrefix(g, "+ Exception Group") {
 		text = g[2:] // the margin of an exception group
 	}
+	margin := ""
 	if st.margin != "" && sameShape(text, st.margin) {
-		text = text[len(st.margin):]
+		margin, text = text[:len(st.margin)], text[len(st.margin):]
 		if text == "" {
 			return
 		}
@@ -429,9 +428,9 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 	if i := strings.Index(text, python.Header); i >= 0 {
 		st.margin = ""
 		if !strings.HasSuffix(text[:i], "Original ") && !strings.Contains(text[:i], "traceback :") && !python.Notebook.MatchString(text[:i]) {
-			st.margin = text[:i]
+			st.margin = margin + text[:i]
 		}
-		st.above, st.openedAt = st.previous, Mark{Off: off, told: s.told - 1}
+		st.above, st.openedAt = st.previous, Mark{Off: off, Text: raw, told: s.told - 1}
 		tied := python.ChainAfter(st.previous, text[:i])
 		if tied == python.Unchained && st.raised != nil && strings.HasSuffix(st.raised.Text, ":") && python.Notebook.MatchString(text[:i]) {
 			tied = python.Wrapping
@@ -440,7 +439,7 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 			Caught: pattern.IntroducesCaught(st.previous),
 			Chain:  tied,
 			Inset:  strings.Contains(text[:i], "traceback :"),
-			Logged: i > 0 && pattern.LowLevel.MatchString(text[:i]),
+			Logged: pattern.LowLevel.MatchString(margin + text[:i]),
 			Of:     python.RankOf(text[i:]),
 
 			Uncaught: t.Rank >= 0 && strings.HasSuffix(raw, "[rank"+strconv.Itoa(t.Rank)+"]: "+python.Header+":"),
@@ -467,6 +466,7 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 			return
 		}
 		if !inset && (text[0] == ' ' || text[0] == '\t') || underline(text) {
+			st.open.AddSource(text)
 			return
 		}
 		if s.exception(st, t, strings.TrimSpace(text), raw, off) {
