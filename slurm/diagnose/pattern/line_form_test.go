@@ -78,7 +78,7 @@ func TestEveryLineHasItsForm(t *testing.T) {
 			"- the first thing",
 			"  • the first thing",
 			"* the first thing",
-			"found 0 errors",
+			"found 0 errors", "Error(s) in loading state_dict: missing: []", "load_state_dict unexpected_keys = []",
 			"no failures so far",
 			"GPU 3 has Xids: 0 since the start",
 			"CUDA out of memory (ignored)",

@@ -55,7 +55,7 @@ func banner(text string) bool {
 }
 
 // closing matches words that occur only at an end.
-var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\bend(?:ed|ing) at:|\b(?:process|program|job|script|run|task|simulation) ends?\b` +
+var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\bend(?:ed|ing) at:|\b(?:process|program|job|script|run|task|simulation|experiment) ends?\b` +
 	`|\bexit(?: |-|ed with )(?:code|status)\b.{0,5}\b0\b` +
 	`|^\W*(?:finishing|ending) [a-z ]{1,30}\d?\d (?:[a-z]{3} )?\d\d:\d\d:\d\d\b` + // with a date
 	`|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b` +
@@ -310,7 +310,7 @@ const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|
 var unfinished = lazy.New(`(?i)(?:(?:\bnot|n't|\bnever)[ -]?(?:yet |been |be |fully )*|\bun-?|\bin-?)(?:done|finish(?:ed)?|complete\w*|success\w*|saved|written)\b|` +
 	`\b(?:will|would|to|can|should) be\b|` +
 	`\b` + ready + `\w* success(?:ful(?:ly)?)?\b|\b(?:successfully|finished|done|completed?) ` + ready + `|(?-i:^Done \(t=[\d.]+s\))|` + // pycocotools, about an index
-	`\bwritten (?:in|by)\b|Run data is saved|未|失败|fail|error|cannot|could not`)
+	`\bwritten (?:in|by)\b|Run data is saved|Adding directory to artifact|未|失败|fail|error|cannot|could not`)
 
 // whole matches messages that all work is done. Programs and scripts may write notes on the results
 // after them.
@@ -382,6 +382,7 @@ var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}(?:accuracy|acc|precision|reca
 	`(?:@\d+)? *[=:] *-?[\d.]+(?:e[+-]?\d+)?%?(?: ?(?:±|\+/-) ?[\d.]+)?\W*$` +
 	`|(?i)^(?:[\w /()@-]{1,40}[=:] *-?[\d.]+(?:e[+-]?\d+)?%?[\s,;|]+){0,11}[\w /()@-]{0,30}\b(?:accuracy|acc|precision|recall|f1|auc|bleu|nmi|ari|miou|iou)` +
 	`[=:] *-?[\d.]+(?:e[+-]?\d+)?%?\W*$` +
+	`|^weighted avg(?: +[\d.]+){3} +\d+$` + // scikit-learn's report on a classification
 	`|^\S* ?.*(?:准确率|精度|召回率|得分) *[=:：] *[\d.]+%?(?: ?± ?[\d.]+)?$`)
 
 // rowOf matches a row, the header or the size of a data frame as pandas prints it. The data frame

@@ -12,8 +12,8 @@ func (s *scanner) inEpilogue(text string) bool {
 	return s.Lines <= s.epilogueTo && !accountedLost.MatchString(text)
 }
 
-// epilogue matches the heading of such an account, as PACE and NHR@FAU write it.
-var epilogue = lazy.On("pilog|JOB_STATISTICS", `^\W*(?:Begin|Start)(?:ning)?(?: of)?(?: [A-Za-z]+)? [Ee]pilog(?:ue)?\b|^=+ JOB_STATISTICS =+$`)
+// epilogue matches the heading of such an account, as PACE, NHR@FAU and SURF write it.
+var epilogue = lazy.On("pilog|STATISTICS", `^\W*(?:Begin|Start)(?:ning)?(?: of)?(?: [A-Za-z]+)? [Ee]pilog(?:ue)?\b|^(?:=+ )?JOB[ _]STATISTICS\b`)
 
 // accounted matches the row of a batch system's account of a job, which an epilogue appends to the log,
 // that says that the job's script completed: seff(1)'s and PBS's.

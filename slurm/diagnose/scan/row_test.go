@@ -112,7 +112,8 @@ func TestWordsOfAnEnd(t *testing.T) {
 		"Best validation accuracy 0.91",
 		"perplexity: 9.1", "ppl = 9.1", "loss: 2.1, accuracy: 0.91",
 		"Early stopping", "Early stopping triggered", "Early stopping at round 7", "Training stopped: no gain",
-		"tune.py exits successfully.", "Exit code: 0", "Epilog of job 7",
+		"tune.py exits successfully.", "Exit code: 0", "Epilog of job 7", "Experiment End: 2024-01-10 16:28:33.041656",
+		"weighted avg      0.341     0.505     0.393      1213",
 		"All samples finished", "Tests completed", "Training completed successfully!",
 		"{'train_runtime': 12.4, 'epoch': 3.0}",
 		"step 3/3", "3/3 |####| 0:00:01",
@@ -130,7 +131,8 @@ func TestWordsThatTakeAnEndBack(t *testing.T) {
 		"训练未完成", "2 个文件已保存, 1 个失败", // not done; one failed
 		"The model will be saved to /out", "Checkpoints are to be written to /out", // what is meant to come
 		"Model loaded successfully", "Login successful.", "Successfully opened dynamic library libcudart.so.10.0", // before the work
-		"finished initializing model - num_params = 291", "Done loading", "Done (t=0.05s)",
+		"finished initializing model - num_params = 291", "wandb: Adding directory to artifact (/w/030000)... Done. 40.7s",
+		"Done loading", "Done (t=0.05s)",
 		"Done\nCreating the index", "Done\nLoading the next model", "Done\nGenerating text",
 	} {
 		r := diagnosetest.Old(t, "Reading a shard\nThe learning rate is 0.01\n"+last+"\n")
