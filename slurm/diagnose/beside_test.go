@@ -16,6 +16,9 @@ import (
 func TestAScriptsLineExplainsNothingIfItsProgramsRan(t *testing.T) {
 	line := func(with func(*scan.Event)) spoken { return spoken{0, with} }
 	died := func(e *scan.Event) { e.Text, e.Weight, e.Class = "[a] it died", pattern.Death, outcome.UserException }
+	cancelled := func(e *scan.Event) {
+		e.Text, e.Class, e.Weight, e.Agent = "[a] x", outcome.SlurmCancelled, pattern.Symptom, true
+	}
 	for name, c := range map[string]struct {
 		first, second spoken
 		outdone       bool // of the first event
@@ -31,6 +34,11 @@ func TestAScriptsLineExplainsNothingIfItsProgramsRan(t *testing.T) {
 		}), true},
 		"a symptom before it": {line(nil), line(func(e *scan.Event) { e.Text, e.Weight, e.Off = "[a] a symptom", pattern.Symptom, 1 }), true},
 		"the same line again": {line(nil), line(nil), false},
+
+		"the same line again, and much after it":  {line(nil), spoken{-manyLines, nil}, true},
+		"another such line, and much after it":    {line(nil), spoken{-manyLines, func(e *scan.Event) { e.Text = "mv: cannot stat 'a'" }}, false},
+		"cancelled":                               {line(nil), line(cancelled), true},
+		"a failure, and it was cancelled of that": {line(func(e *scan.Event) { e.Weight = pattern.Death - 1 }), line(cancelled), false},
 	} {
 		j, live := oneLog(3, scan.Event{Text: "cp: cannot stat 'a'", Class: outcome.DatasetMissing, Weight: pattern.Specific}, c.first, c.second)
 		j.fileNode, j.files[0].Ran.Programs = []string{""}, 1
@@ -48,6 +56,8 @@ func TestACommandThatOnlyShowsThings(t *testing.T) {
 		"a launcher's word": {func(e *scan.Event) { e.Text, e.Agent, e.Weight = "srun: error: x", true, pattern.Exited }, true},
 		"another such word": {func(e *scan.Event) { e.Text = "slurm_script: line 15: nvcc: command not found" }, false},
 		"a symptom":         {func(e *scan.Event) { e.Text, e.Weight = "[a] a symptom", pattern.Symptom }, false},
+		"another command's": {func(e *scan.Event) { e.Text, e.Weight = "cp: cannot stat 'a'", pattern.Death }, true},
+		"less of another's": {func(e *scan.Event) { e.Text, e.Weight = "cp: cannot stat 'a'", pattern.Death-1 }, false},
 	} {
 		j, live := oneLog(3, scan.Event{Text: lost, Class: outcome.EnvLaunch, Weight: pattern.Specific}, spoken{}, spoken{0, c.other})
 		j.fileNode = []string{""}

@@ -119,6 +119,13 @@ func TestTheSameWordsOfSeveralRanksAreOneLine(t *testing.T) {
 		got = append(got, fmt.Sprint(l.Text, " ", l.Ranks))
 	}
 	require.Equal(t, []string{"nobody's 0", "nobody's 0", "[rank0]: all's 3", "[rank0]: twice 0", "[rank0]: twice 0", "new 2"}, got)
+	for between, told := range map[int]int{4094: 4095, 4095: 4097} { // far apart they are two
+		lines := []diagnose.Line{{Text: "all's", Rank: &zero}}
+		for i := range between {
+			lines = append(lines, diagnose.Line{Text: fmt.Sprint(i), Rank: &zero})
+		}
+		require.Len(t, diagnose.Collapse(append(lines, diagnose.Line{Text: "all's", Rank: &one})), told)
+	}
 }
 
 // srun's labels are tasks, and tasks fill the job's nodes in order.

@@ -47,6 +47,8 @@ func TestSlurmsWordDecidesWhereTheLogSaysLittle(t *testing.T) {
 		"told to end, and ended well":  {quiet + told, diagnose.Context{JobState: "COMPLETED", ExitCode: "0:0"}, outcome.Success},
 		"told to end after its end":    {finished + told, diagnose.Context{JobState: "ENDED"}, outcome.Success},
 		"says that it was told to end": {quiet + "Received SIGTERM, exiting\n", diagnose.Context{SecondsSinceLastWrite: &long}, outcome.SlurmCancelled},
+		"says so, and a few lines":     {quiet + "Received SIGTERM, exiting\n" + diagnosetest.Rounds(12, "Waiting for part {n}\n"), diagnose.Context{SecondsSinceLastWrite: &long}, outcome.SlurmCancelled},
+		"the limit after its end":      {finished + "slurmstepd: error: *** JOB 7 ON gpu1 CANCELLED AT 2026-03-01T10:06:00 DUE TO TIME LIMIT ***\n", diagnose.Context{JobState: "TIMEOUT"}, outcome.SlurmTimeLimit},
 		"says so, and wrote on":        {quiet + "Received SIGTERM, exiting\n" + diagnosetest.Rounds(13, "Waiting for part {n}\n"), diagnose.Context{SecondsSinceLastWrite: &long}, outcome.UnknownExit},
 		"told to end, and runs":        {quiet + told, diagnose.Context{JobState: "RUNNING"}, outcome.Running},
 		"told to end, nothing known":   {quiet + told, diagnose.Context{}, outcome.SlurmCancelled},
