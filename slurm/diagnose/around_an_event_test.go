@@ -222,6 +222,12 @@ func TestWhereTheLastRunBegins(t *testing.T) {
 	raise := func(program, text string) *scan.Event {
 		return &scan.Event{Tag: logline.NoTag, Kind: "KeyError", Text: text, Stack: &python.Traceback{Frames: []python.Frame{{File: "/w/" + program, Function: "<module>"}}}}
 	}
+	function := func(program, text string) *scan.Event { // Hydra leaves out the frames above it
+		e := raise(program, text)
+		e.Stack.Frames[0].Function = "main"
+		return e
+	}
+	superseded := func(e *scan.Event) *scan.Event { e.Superseded = true; return e }
 	stopped := func(program string) *scan.Event {
 		e := raise(program, "KeyboardInterrupt")
 		e.Kind = "KeyboardInterrupt"
@@ -238,6 +244,11 @@ func TestWhereTheLastRunBegins(t *testing.T) {
 		"the same twice":                    {[]*scan.Event{raise("a.py", "x"), raise("a.py", "x")}, -1, 1},
 		"two programs":                      {[]*scan.Event{raise("a.py", "x"), raise("b.py", "y")}, -1, 1},
 		"two programs, somebody stopped it": {[]*scan.Event{raise("a.py", "x"), stopped("b.py")}, 1, 2},
+		"the program's function":            {[]*scan.Event{raise("a.py", "x"), function("a.py", "y")}, 1, 2},
+		"another file's function":           {[]*scan.Event{raise("a.py", "x"), function("b.py", "y")}, -1, 1},
+		"its function, and no cause":        {[]*scan.Event{raise("a.py", "x"), superseded(function("a.py", "y"))}, -1, 1},
+		"its function first":                {[]*scan.Event{function("a.py", "x"), raise("a.py", "y")}, -1, 1},
+		"a stack without frames":            {[]*scan.Event{raise("a.py", "x"), {Tag: logline.NoTag, Stack: &python.Traceback{}}}, -1, 1},
 		"a function's between":              {[]*scan.Event{raise("a.py", "x"), {Tag: logline.NoTag, Stack: inStep}, raise("a.py", "y")}, 1, 2},
 	} {
 		for i, e := range c.events {
