@@ -31,6 +31,7 @@ func TestTheOtherFileShowsThatAProgramRan(t *testing.T) {
 		"another program is not there":         {"fetching the set: 100%\n" + absent, trained + "GPU Epilog Script\n", outcome.EnvLaunch},
 		"one was not there, and others ran on": {absent + "fetching the set: 100%\n", trained + "GPU Epilog Script\n", outcome.Success},
 		"a shell's settings, and nothing else": {settings, "", outcome.EnvLaunch},
+		"a shell's settings, and blank lines":  {settings, "\n \n", outcome.EnvLaunch},
 		"a shell's settings, a program after":  {settings + "loading the set\n", "", outcome.UnknownExit},
 		"a shell's settings, a program beside": {settings, "loading the set\n", outcome.UnknownExit},
 		"a line of a script holds one blank":   {blank, "Starting on gpu1\nJob finished at Sun Nov 22 16:07:34 UTC 2026\n", outcome.Success},

@@ -1,0 +1,206 @@
+package diagnose
+
+import (
+	"fmt"
+	"io/fs"
+	"testing"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
+	"github.com/stretchr/testify/require"
+)
+
+// What may belong to an earlier attempt explains a death that nothing else explains.
+func TestAnEarlierAttemptMayExplainADeath(t *testing.T) {
+	earlier := scan.Event{Kind: "KeyError", Stack: inModule, Class: outcome.UserException, Weight: pattern.Generic, Rank: -1, Tag: logline.NoTag}
+	full := scan.Event{Kind: "OutOfMemoryError", Stack: inModule, Class: outcome.CUDAOOM, Weight: pattern.Specific, Rank: -1, Tag: logline.NoTag, Off: 50}
+	for name, c := range map[string]struct {
+		events []*scan.Event
+		died   bool
+		state  string
+		class  string
+	}{
+		"nothing else":          {nil, true, "FAILED", outcome.UserException},
+		"another cause":         {[]*scan.Event{&full}, true, "FAILED", outcome.CUDAOOM},
+		"nobody died":           {nil, false, "FAILED", outcome.UnknownExit},
+		"nobody knows an end":   {nil, true, "", outcome.UserException},
+		"Slurm says that it is": {nil, false, "COMPLETED", outcome.Success},
+	} {
+		f := &scan.Facts{}
+		if c.died {
+			f.Failed = &scan.Mark{Off: 60}
+		}
+		e := earlier
+		j := newJob(sourceOf("x"), []*scan.Facts{f}, Context{JobState: c.state})
+		j.resolve()
+		j.events, j.unsure = c.events, []*scan.Event{&e}
+		require.Equal(t, c.class, j.judgeAll().class, name)
+	}
+}
+
+// A usage text at the end of a log, and what else is known.
+func TestWhenAUsageTextIsTheCause(t *testing.T) {
+	usage := &scan.Mark{Off: 5, Text: "usage: train.py [-h] --data DATA"}
+	for name, c := range map[string]struct {
+		facts scan.Facts
+		state string
+		exit  *scan.Event
+		is    bool
+	}{
+		"it failed":                    {scan.Facts{Usage: usage}, "FAILED", nil, true},
+		"nothing known":                {scan.Facts{Usage: usage}, "", nil, true},
+		"it runs":                      {scan.Facts{Usage: usage}, "RUNNING", nil, false},
+		"it completed":                 {scan.Facts{Usage: usage}, "COMPLETED", nil, false},
+		"it said so":                   {scan.Facts{Usage: usage, Finished: &scan.Mark{Off: 9}}, "FAILED", nil, false},
+		"there are steps":              {scan.Facts{Usage: usage, Progress: words(1)}, "FAILED", nil, false},
+		"no usage text":                {scan.Facts{}, "FAILED", nil, false},
+		"the exit code of that":        {scan.Facts{Usage: usage}, "FAILED", &scan.Event{Agent: true, Exit: 2}, true},
+		"another exit code":            {scan.Facts{Usage: usage}, "FAILED", &scan.Event{Agent: true, Exit: 3}, false},
+		"exit code 1 of a script":      {scan.Facts{Usage: usage}, "FAILED", &scan.Event{Agent: true, Exit: 1}, true},
+		"exit code 1 of a process":     {scan.Facts{Usage: usage}, "FAILED", &scan.Event{Agent: true, Exit: 1, Pid: "4711"}, false},
+		"exit code 1 after work":       {scan.Facts{Usage: usage, Elastic: make([]scan.ElasticEntry, 1)}, "FAILED", &scan.Event{Agent: true, Exit: 1}, false},
+		"exit code 0":                  {scan.Facts{Usage: usage}, "FAILED", &scan.Event{Agent: true}, true},
+		"another line's number":        {scan.Facts{Usage: usage}, "FAILED", &scan.Event{Exit: 3}, true},
+		"told to end":                  {scan.Facts{Usage: usage}, "FAILED", &scan.Event{Agent: true, Exit: -15}, true},
+		"told to end, the first of it": {scan.Facts{Usage: usage}, "FAILED", &scan.Event{Agent: true, Exit: -15, First: true}, false},
+	} {
+		var live []*scan.Event
+		if c.exit != nil {
+			live = append(live, c.exit, &scan.Event{})
+		}
+		j := newJob(sourceOf("x"), []*scan.Facts{&c.facts}, Context{JobState: c.state})
+		j.fileNode = []string{"gpu1"}
+		v, ok := j.wrongUsage(live)
+		require.Equal(t, c.is, ok, name)
+		if ok {
+			require.Equal(t, "gpu1", v.event.Node, name)
+		}
+	}
+}
+
+// The nodes that a retry should avoid: that of the cause, and those of lines that show it too.
+func TestWhichNodesARetryAvoids(t *testing.T) {
+	on := func(node string, weight int) *scan.Event { return &scan.Event{Node: node, Weight: weight} }
+	for name, c := range map[string]struct {
+		class  string
+		others []*scan.Event
+		avoid  []string
+	}{
+		"a broken GPU":                 {outcome.GPUHardware, nil, []string{"gpu1"}},
+		"two":                          {outcome.GPUHardware, []*scan.Event{on("gpu2", pattern.Specific)}, []string{"gpu1", "gpu2"}},
+		"another line that says less":  {outcome.GPUHardware, []*scan.Event{on("gpu2", pattern.Specific-1)}, []string{"gpu1"}},
+		"a line of which nobody knows": {outcome.GPUHardware, []*scan.Event{on("", pattern.Specific)}, []string{"gpu1"}},
+		"an exception":                 {outcome.UserException, []*scan.Event{on("gpu2", pattern.Specific)}, nil},
+	} {
+		node := "gpu1"
+		r := report.Report{RootNode: &node}
+		new(job).nodesToExclude(&r, verdict{class: c.class, event: on("gpu1", pattern.Specific), others: c.others})
+		require.Equal(t, c.avoid, r.ExcludeNodes, name)
+		none := ""
+		for _, root := range []*string{nil, &none} {
+			r = report.Report{RootNode: root}
+			new(job).nodesToExclude(&r, verdict{class: c.class, event: on("", pattern.Specific), others: c.others})
+			require.Empty(t, r.ExcludeNodes, "%s, and the node is not known", name)
+		}
+	}
+}
+
+// Of many logs that cannot be read some are told.
+func TestWhichLogsCannotBeRead(t *testing.T) {
+	unreadable, empty, lines := scan.Facts{Reads: fs.ErrPermission}, scan.Facts{}, scan.Facts{Lines: 1}
+	for name, c := range map[string]struct {
+		n         int
+		facts     scan.Facts
+		told      int
+		something bool
+	}{
+		"one":      {1, unreadable, 1, false},
+		"all told": {logfile.MaxUnreadable, unreadable, logfile.MaxUnreadable, false},
+		"too many": {logfile.MaxUnreadable + 1, unreadable, logfile.MaxUnreadable, false},
+		"empty":    {2, empty, 2, false},
+		"readable": {1, lines, 0, true},
+	} {
+		var names []string
+		var all []*scan.Facts
+		for i := range c.n {
+			names, all = append(names, fmt.Sprint(i)), append(all, &c.facts)
+		}
+		told, something := unread(sourceOf(names...), all)
+		require.Len(t, told, c.told, name)
+		require.Equal(t, c.something, something, name)
+	}
+	told, _ := unread(sourceOf("x", "y"), []*scan.Facts{&empty, &lines})
+	require.Empty(t, told, "an empty log beside another")
+	told, _ = unread(sourceOf("x", "y"), []*scan.Facts{&empty, &unreadable})
+	require.Len(t, told, 1, "an empty log beside one that cannot be read")
+}
+
+// A lost peer without a launcher's word is a lost connection. With that word, the rank that left is the
+// cause.
+func TestARankThatIsSilentOrLeft(t *testing.T) {
+	lost := func(rank int) func(*scan.Event) {
+		return func(e *scan.Event) {
+			e.Rank, e.Class, e.Weight, e.Kind, e.Stack = rank, outcome.NCCLConnection, pattern.Symptom, "RuntimeError", inStep
+		}
+	}
+	left := func(e *scan.Event) {
+		e.Rank, e.Class, e.Weight, e.Agent, e.Exit = 3, outcome.UnknownExit, pattern.Symptom, true, 1
+	}
+	for name, c := range map[string]struct {
+		last  func(*scan.Event)
+		died  bool
+		class string
+		event int
+	}{
+		"nobody says that it left":        {lost(2), false, outcome.NCCLConnection, 0},
+		"a process died":                  {lost(2), true, outcome.UnknownExit, 0},
+		"a launcher says that it left":    {left, true, outcome.UnknownExit, 2},
+		"it left, and no process is dead": {left, false, outcome.NCCLConnection, 0},
+	} {
+		j, live := oneLog(9, scan.Event{}, spoken{0, lost(0)}, spoken{0, lost(1)}, spoken{0, c.last})
+		j.given.JobState, j.fileNode, j.taskRank = "FAILED", []string{""}, true
+		j.ranks = func() int { return 4 }
+		if c.died {
+			j.files[0].Failed = &scan.Mark{Off: 99}
+		}
+		v, ok := j.silentDeath(live)
+		require.True(t, ok, name)
+		require.Equal(t, c.class, v.class, name)
+		require.Equal(t, 3, v.event.Rank, name)
+		require.Equal(t, live[c.event].Off, v.event.Off, name)
+	}
+}
+
+// The ranks with a log of their own are told if at least half of the run's ranks have none.
+func TestOnlySomeRanksHaveLogs(t *testing.T) {
+	many := make([]int, 33)
+	for i := range many {
+		many[i] = i
+	}
+	for name, c := range map[string]struct {
+		ranks []int
+		world int
+		told  bool
+	}{
+		"two of eight":             {[]int{0, 2}, 8, true},
+		"two of four":              {[]int{0, 2}, 4, true},
+		"two of three":             {[]int{0, 2}, 3, false},
+		"the last one is the last": {[]int{0, 3}, 0, true},
+		"one misses":               {[]int{0, 2}, 0, false},
+		"too many to tell":         {many, 999, false},
+		"as many as are told":      {many[:32], 999, true},
+		"none":                     {[]int{-1, -1}, 8, false},
+	} {
+		names := make([]string, len(c.ranks))
+		only := (&job{src: sourceOf(names...), fileRank: c.ranks, world: c.world}).onlyRanks()
+		if c.told {
+			require.Equal(t, c.ranks, only, name)
+		} else {
+			require.Empty(t, only, name)
+		}
+	}
+}
