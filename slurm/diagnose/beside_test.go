@@ -109,10 +109,16 @@ func TestTheFirstTaskToExitRaisedIt(t *testing.T) {
 		j := &job{taskRank: true, files: []*scan.Facts{{}}}
 		j.rankByFirstExit(v, c.words)
 		require.Equal(t, c.rank, v.event.Rank, name)
-		v.event.Rank = -1
-		j.files[0].Elastic = []scan.ElasticEntry{{}}
+		for _, more := range []scan.ElasticEntry{{Rank: 0, Local: -1}, {Rank: -1, Local: 0}} {
+			v.event.Rank = -1
+			j.files[0].Elastic = []scan.ElasticEntry{more}
+			j.rankByFirstExit(v, c.words)
+			require.Equal(t, -1, v.event.Rank, "%s, and torchelastic tells more", name)
+		}
+		j.files[0].Elastic = []scan.ElasticEntry{{Rank: -1, Local: -1}}
 		j.rankByFirstExit(v, c.words)
-		require.Equal(t, -1, v.event.Rank, "%s, and torchelastic tells more", name)
+		require.Equal(t, c.rank, v.event.Rank, "%s, and torchelastic tells no more", name)
+		v.event.Rank = -1
 		j.files[0].Elastic, j.taskRank = nil, false
 		j.rankByFirstExit(v, c.words)
 		require.Equal(t, -1, v.event.Rank, "%s, but tasks are nodes", name)
@@ -135,10 +141,14 @@ func TestAgentsReportRestarts(t *testing.T) {
 		"never":                       {once, nil, nil},
 		"with a summary at the end":   {twice, []scan.ElasticEntry{unnamed(5), {Off: 9, Rank: 0}}, nil},
 		"of a rank that is not known": {twice, []scan.ElasticEntry{unnamed(9), unnamed(5)}, map[int]int64{0: 9}},
+		"once more, and a summary":    {once, []scan.ElasticEntry{unnamed(5), unnamed(9), {Off: 10, Rank: 0}}, map[int]int64{0: 5}},
+		"no restart, and a summary":   {once[:1], []scan.ElasticEntry{unnamed(5), {Off: 10, Rank: 0}}, nil},
 	} {
 		files := []*scan.Facts{{Elastic: c.told}, {}}
 		require.Equal(t, c.last, (&job{src: sourceOf(c.folders...), files: files}).lastRestartReports(), name)
 	}
+	files := []*scan.Facts{{Elastic: []scan.ElasticEntry{unnamed(5), {Off: 10, Rank: 0}}}, {Elastic: []scan.ElasticEntry{unnamed(9)}}}
+	require.Nil(t, (&job{src: sourceOf(once...), files: files}).lastRestartReports(), "two agents, and a summary")
 }
 
 // Launchers' reports in a file may all belong to earlier attempts.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"testing"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
@@ -85,6 +86,9 @@ func TestWhenAUsageTextIsTheCause(t *testing.T) {
 // The nodes that a retry should avoid: that of the cause, and those of lines that show it too.
 func TestWhichNodesARetryAvoids(t *testing.T) {
 	on := func(node string, weight int) *scan.Event { return &scan.Event{Node: node, Weight: weight} }
+	failed := func(node, class string) *scan.Event {
+		return &scan.Event{Node: node, Class: class, Text: "srun: error: Node failure on gpu2"}
+	}
 	for name, c := range map[string]struct {
 		class  string
 		others []*scan.Event
@@ -95,10 +99,15 @@ func TestWhichNodesARetryAvoids(t *testing.T) {
 		"another line that says less":  {outcome.GPUHardware, []*scan.Event{on("gpu2", pattern.Specific-1)}, []string{"gpu1"}},
 		"a line of which nobody knows": {outcome.GPUHardware, []*scan.Event{on("", pattern.Specific)}, []string{"gpu1"}},
 		"an exception":                 {outcome.UserException, []*scan.Event{on("gpu2", pattern.Specific)}, nil},
+		"another failed node's name":   {outcome.SlurmNodeFail, []*scan.Event{failed("gpu2", outcome.SlurmNodeFail)}, []string{"gpu2"}},
+		"another line with that name":  {outcome.SlurmNodeFail, []*scan.Event{failed("gpu2", outcome.UnknownExit)}, []string{"gpu1"}},
+		"a failed node without a name": {outcome.SlurmNodeFail, []*scan.Event{failed("", outcome.SlurmNodeFail)}, []string{"gpu1"}},
+		"it failed by other words":     {outcome.SlurmNodeFail, []*scan.Event{{Node: "gpu2", Class: outcome.SlurmNodeFail}}, []string{"gpu1"}},
+		"a broken GPU, a failed node":  {outcome.GPUHardware, []*scan.Event{failed("gpu2", outcome.SlurmNodeFail)}, []string{"gpu1"}},
 	} {
 		node := "gpu1"
 		r := report.Report{RootNode: &node}
-		new(job).nodesToExclude(&r, verdict{class: c.class, event: on("gpu1", pattern.Specific), others: c.others})
+		(&job{events: c.others}).nodesToExclude(&r, verdict{class: c.class, event: on("gpu1", pattern.Specific), others: c.others})
 		require.Equal(t, c.avoid, r.ExcludeNodes, name)
 		none := ""
 		for _, root := range []*string{nil, &none} {
@@ -202,5 +211,118 @@ func TestOnlySomeRanksHaveLogs(t *testing.T) {
 		} else {
 			require.Empty(t, only, name)
 		}
+	}
+}
+
+// A broken GPU, as the kernel reports it, explains the errors that it leads to, not others.
+func TestWhatABrokenGPUExplains(t *testing.T) {
+	event := func(class string, weight int) func(*scan.Event) {
+		return func(e *scan.Event) { e.Class, e.Weight = class, weight }
+	}
+	broken := event(outcome.GPUHardware, pattern.Fact)
+	for name, c := range map[string]struct {
+		first, second func(*scan.Event)
+		class         string
+	}{
+		"a driver's error":                {event(outcome.CUDADriver, pattern.Specific), broken, outcome.GPUHardware},
+		"an illegal access":               {event(outcome.CUDAIllegalAccess, pattern.Specific), broken, outcome.GPUHardware},
+		"an assertion on it":              {event(outcome.DeviceAssert, pattern.Specific), broken, outcome.GPUHardware},
+		"an exception":                    {event(outcome.UserException, pattern.Specific), broken, outcome.GPUHardware},
+		"a crash":                         {event(outcome.Segfault, pattern.Specific), broken, outcome.GPUHardware},
+		"a loss that is no number":        {event(outcome.NaNLoss, pattern.Specific), broken, outcome.GPUHardware},
+		"a line that says less of it":     {event(outcome.GPUHardware, pattern.Fact-1), broken, outcome.GPUHardware},
+		"a full disk":                     {event(outcome.DiskFull, pattern.Fact-9), broken, outcome.DiskFull},
+		"only a program says it":          {event(outcome.CUDADriver, pattern.Fact-9), event(outcome.GPUHardware, pattern.Fact-4), outcome.CUDADriver},
+		"the kernel, of something else":   {event(outcome.CUDADriver, pattern.Fact-9), event(outcome.HostOOM, pattern.Fact), outcome.CUDADriver},
+		"the kernel says more than ten's": {event(outcome.DiskFull, pattern.Fact-10), broken, outcome.GPUHardware},
+	} {
+		j, live := oneLog(9, scan.Event{Rank: -1}, spoken{0, c.first}, spoken{0, c.second})
+		j.events[1].Off = 5000
+		j.fileNode = []string{""}
+		v, ok := j.earliest(live, live)
+		require.True(t, ok, name)
+		require.Equal(t, c.class, v.class, name)
+		require.Empty(t, v.others, name)
+	}
+	_, ok := new(job).earliest(nil, nil)
+	require.False(t, ok, "nothing")
+}
+
+// Launchers' words on tasks and ranks show whether the two are the same.
+func TestLaunchersTellWhetherTasksAreRanks(t *testing.T) {
+	told := func(task, rank, local int) []scan.ElasticEntry {
+		return []scan.ElasticEntry{{Task: task, Rank: rank, Local: local}}
+	}
+	tag := func(label int) logline.Tag { return logline.Tag{Label: label, Local: 0, Rank: -1} }
+	for name, c := range map[string]struct {
+		facts scan.Facts
+		world int
+		are   bool
+	}{
+		"the same":                     {scan.Facts{Elastic: told(1, 1, 0)}, 8, true},
+		"another":                      {scan.Facts{Elastic: told(1, 8, 0)}, 2, false},
+		"the first of both":            {scan.Facts{Elastic: told(0, 0, 0)}, 0, false},
+		"another of the first":         {scan.Facts{Elastic: told(0, 8, 0)}, 2, false},
+		"the first rank of another":    {scan.Facts{Elastic: told(1, 0, 0)}, 2, false},
+		"of no task":                   {scan.Facts{Elastic: told(-1, 8, 0)}, 2, true},
+		"of no rank":                   {scan.Facts{Elastic: told(1, -1, 0)}, 2, true},
+		"of no place":                  {scan.Facts{Elastic: told(1, 8, -1)}, 2, true},
+		"one is the same, one is not":  {scan.Facts{Bases: map[logline.Tag]int{tag(1): 1, tag(2): 16}}, 8, true},
+		"one is the same, two are not": {scan.Facts{Bases: map[logline.Tag]int{tag(1): 1, tag(2): 16, tag(3): 24}}, 2, false},
+		"the task spawned its ranks":   {scan.Facts{Events: []*scan.Event{{Kind: "torch.multiprocessing.spawn.ProcessExitedException"}}}, 2, false},
+	} {
+		c.facts.Labels = map[int]bool{0: true, 1: true}
+		j := &job{files: []*scan.Facts{&c.facts}, world: c.world}
+		j.placeTasks()
+		require.Equal(t, c.are, j.taskRank, name)
+	}
+}
+
+// An event, and signs that the run only logged it.
+func TestARunOnlyLoggedAnEvent(t *testing.T) {
+	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
+	raised := scan.Event{Kind: "KeyError", Stack: inModule, Class: outcome.UserException, Weight: pattern.Generic, Before: at}
+	line := scan.Event{Class: outcome.UserException, Weight: pattern.Generic}
+	weighs := func(e scan.Event, weight int, class string) scan.Event { e.Weight, e.Class = weight, class; return e }
+	for name, c := range map[string]struct {
+		e        scan.Event
+		state    string
+		age      int64
+		steps    int // after it
+		finished int64
+		well     bool
+		survived bool
+	}{
+		"nothing known":                     {raised, "", 0, 0, 0, false, false},
+		"completed":                         {line, "COMPLETED", 0, 0, 0, false, true},
+		"completed, after a traceback":      {raised, "COMPLETED", 0, 0, 0, false, false},
+		"completed, and ends well":          {raised, "COMPLETED", 0, 0, 0, true, true},
+		"completed, and said so before":     {raised, "COMPLETED", 0, 0, 5, false, true},
+		"failed":                            {line, "FAILED", 0, 0, 0, false, false},
+		"it said later that it completed":   {raised, "FAILED", 0, 0, 90, false, true},
+		"it said before that it completed":  {raised, "FAILED", 0, 0, 5, false, false},
+		"a fact":                            {weighs(line, pattern.Fact, outcome.HostOOM), "COMPLETED", 0, 0, 0, false, false},
+		"nearly a fact":                     {weighs(line, pattern.Fact-1, outcome.HostOOM), "COMPLETED", 0, 0, 0, false, true},
+		"a GPU's fault":                     {weighs(line, pattern.Fact, outcome.GPUHardware), "COMPLETED", 0, 0, 0, false, true},
+		"it runs, and made a step":          {raised, "RUNNING", 10, 1, 0, false, true},
+		"it ran, and made a step":           {raised, "FAILED", 10, 1, 0, false, false},
+		"it runs, and made none":            {raised, "RUNNING", 10, 0, 0, false, false},
+		"it stalls after a step":            {raised, "RUNNING", 1e6, 1, 0, false, false},
+		"nobody knows when, and it writes":  {line, "RUNNING", 59, 0, 0, false, true},
+		"nobody knows when, and it did not": {line, "RUNNING", 60, 0, 0, false, false},
+		"nobody knows when or how":          {line, "", 59, 0, 0, false, false},
+	} {
+		j, events := oneLog(1, c.e, spoken{})
+		j.given = Context{JobState: c.state, SecondsSinceLastWrite: &c.age}
+		j.endsWell = func() bool { return c.well }
+		for i := range c.steps {
+			j.files[0].Progress = append(j.files[0].Progress, scan.Mark{Off: int64(20 + i), Text: "step", Tag: logline.NoTag})
+		}
+		if c.finished > 0 {
+			j.files[0].Finished = &scan.Mark{Off: c.finished}
+		}
+		require.Equal(t, c.survived, j.survived(events[0]), name)
+		j.files[0].Failed = &scan.Mark{Off: 200}
+		require.False(t, j.survived(events[0]), "%s, and a process died", name)
 	}
 }
