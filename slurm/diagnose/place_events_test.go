@@ -56,6 +56,7 @@ func TestWhereAnEventHappened(t *testing.T) {
 		"its label is a rank, not a node":     {scan.Event{Tag: tag(9, -1)}, entries{{Rank: -1, Local: -1, Task: 9, Host: "gpu1"}, {Rank: -1, Local: -1, Task: 0, Host: "gpu2"}}, true, 9, "gpu2"},
 		"the host of its tag":                 {scan.Event{Tag: logline.Tag{Label: -1, Local: -1, Rank: 9, Host: "gpu1"}}, nil, false, 9, "gpu1"},
 		"a name in it that is no known node":  {scan.Event{Tag: tag(-1, 9), Node: "gpu7"}, nil, false, 9, "gpu7"},
+		"a name in it, its rank's is known":   {scan.Event{Tag: tag(-1, 0), Node: "gpu7"}, entries{told(0, "gpu1", "4711", 1)}, false, 0, "gpu1"},
 		"a failed node":                       {scan.Event{Tag: logline.Tag{Label: -1, Local: -1, Rank: -1, Host: "gpu1"}, Node: "gpu7", Class: outcome.SlurmNodeFail}, nil, false, -1, "gpu7"},
 		"a daemon's node":                     {scan.Event{Tag: logline.Tag{Label: -1, Local: -1, Rank: -1, Host: "gpu1"}, Node: "gpu7", Text: "slurmstepd: error: x"}, nil, false, -1, "gpu7"},
 		"a name in it, and another of itself": {scan.Event{Tag: logline.Tag{Label: -1, Local: -1, Rank: -1, Host: "gpu1"}, Node: "gpu7"}, nil, false, -1, "gpu1"},

@@ -10,6 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 	"github.com/stretchr/testify/require"
@@ -325,4 +326,164 @@ func TestARunOnlyLoggedAnEvent(t *testing.T) {
 		j.files[0].Failed = &scan.Mark{Off: 200}
 		require.False(t, j.survived(events[0]), "%s, and a process died", name)
 	}
+}
+
+// A line of the script, and what it may explain: the failure, the failure if nothing else does, nothing.
+func TestWhatAScriptsLineMayExplain(t *testing.T) {
+	setUp := scan.Event{Text: "Lmod has detected the following error", Class: outcome.EnvLaunch, Weight: pattern.Specific}
+	copies := scan.Event{Text: "cp: cannot stat 'a'", Class: outcome.DatasetMissing, Weight: pattern.Specific}
+	for name, c := range map[string]struct {
+		e             scan.Event
+		state, code   string
+		before, after int // programs' lines
+		died          bool
+		want          string
+	}{
+		"nothing ran":                          {setUp, "FAILED", "", 0, 0, false, "sure"},
+		"nothing ran, and nobody knows":        {setUp, "", "", 0, 0, false, ""},
+		"nothing ran, and a process died":      {setUp, "", "", 0, 0, true, "sure"},
+		"it completed":                         {setUp, "COMPLETED", "", 0, 0, false, ""},
+		"a program ran, and it failed":         {setUp, "FAILED", "", 0, 1, false, "unsure"},
+		"a program ran, and its code says so":  {setUp, "ENDED", "1:0", 0, 1, false, "unsure"},
+		"a program ran, and it ended":          {setUp, "ENDED", "", 0, 1, false, ""},
+		"a program ran, and its code is 0":     {setUp, "ENDED", "0:9", 0, 1, false, ""},
+		"a program ran, and a process died":    {setUp, "ENDED", "", 0, 1, true, "unsure"},
+		"a program ran before, and it ended":   {setUp, "ENDED", "", 1, 0, false, "unsure"},
+		"a copy: nothing ran":                  {copies, "", "", 0, 0, false, "sure"},
+		"a copy: a program ran, it ended":      {copies, "ENDED", "", 0, 1, false, "unsure"},
+		"a copy: a program ran, nobody knows":  {copies, "", "", 0, 1, false, ""},
+		"a copy: a program ran, and died":      {copies, "", "", 0, 1, true, "unsure"},
+		"a copy: one ran before, nobody knows": {copies, "", "", 1, 0, false, "unsure"},
+	} {
+		e := c.e
+		e.Ran.Programs = c.before
+		j, live := oneLog(0, e, spoken{})
+		j.fileNode, j.given = []string{""}, Context{JobState: c.state, ExitCode: c.code}
+		j.endsWell = func() bool { return false }
+		j.files[0].Ran.Programs = c.before + c.after
+		if c.died {
+			j.files[0].Failed = &scan.Mark{Off: 99}
+		}
+		sure, unsure := j.possibleCauses(live)
+		require.Equal(t, c.want == "sure", len(sure) == 1, name)
+		require.Equal(t, c.want == "unsure", len(unsure) == 1, name)
+	}
+}
+
+// The last lines of the rank that died, newest first.
+func TestTheLastWordsOfARank(t *testing.T) {
+	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
+	rank := func(n int) logline.Tag { return logline.Tag{Label: -1, Local: -1, Rank: n} }
+	said := func(off int64, seconds int, text string) scan.Mark {
+		return scan.Mark{Off: off, At: at.Add(time.Duration(seconds) * time.Second), Text: text}
+	}
+	first := map[logline.Tag]scan.Mark{rank(0): said(10, 1, "of rank 0"), rank(1): said(20, 3, "of rank 1"), rank(2): said(30, 3, "of rank 2"), logline.NoTag: said(90, 9, "srun: error: x")}
+	second := map[logline.Tag]scan.Mark{rank(1): said(20, 2, "of rank 1, too"), rank(3): said(5, 0, "of rank 3")}
+	for name, c := range map[string]struct {
+		dead  *scan.Event
+		old   bool
+		words []string
+	}{
+		"nobody":                   {nil, false, nil},
+		"the first rank":           {&scan.Event{Rank: 0}, false, []string{"of rank 0"}},
+		"a rank with two logs":     {&scan.Event{Rank: 1}, false, []string{"of rank 1", "of rank 1, too"}},
+		"the event is its last":    {&scan.Event{Rank: 1, Off: 20}, false, []string{"of rank 1, too"}},
+		"an earlier attempt's log": {&scan.Event{Rank: 1}, true, []string{"of rank 1"}},
+		"nobody knows which":       {&scan.Event{Rank: -1}, false, []string{"of rank 2", "of rank 1", "of rank 1, too"}},
+	} {
+		j := newJob(sourceOf("x", "y"), []*scan.Facts{{LastBy: first}, {LastBy: second}}, Context{})
+		j.placeFiles()
+		j.old = []bool{false, c.old}
+		var words []string
+		for _, e := range j.lastWords(c.dead) {
+			words = append(words, e.Text)
+		}
+		require.Equal(t, c.words, words, name)
+	}
+}
+
+// Of two lines the first one comes before: by its place in one log, else by its time, else by its log.
+func TestWhichLineComesFirst(t *testing.T) {
+	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
+	line := func(file int, off int64, seconds int) scan.Event {
+		e := scan.Event{File: file, Off: off}
+		if seconds >= 0 {
+			e.Before = at.Add(time.Duration(seconds) * time.Second)
+		}
+		return e
+	}
+	for name, pair := range map[string][2]scan.Event{
+		"one log":                     {line(0, 1, 9), line(0, 2, 0)},
+		"two logs, by time":           {line(1, 9, 0), line(0, 1, 1)},
+		"two logs, at once":           {line(0, 9, 0), line(1, 1, 0)},
+		"the first's time is unknown": {line(0, 9, -1), line(1, 1, 0)},
+		"the other's time is unknown": {line(0, 9, 9), line(1, 1, -1)},
+		"neither's time is known":     {line(0, 9, -1), line(1, 1, -1)},
+	} {
+		require.True(t, new(job).precedes(&pair[0], &pair[1]), name)
+		require.False(t, new(job).precedes(&pair[1], &pair[0]), name)
+	}
+}
+
+// An exception that mostly follows another rank's death is the rank's own failure if no other complains.
+func TestAnErrorThatPeersRaiseToo(t *testing.T) {
+	in := func(file string) *python.Traceback { return &python.Traceback{Frames: []python.Frame{{File: file}}} }
+	own, peers := in("/w/train.py"), in("/v/torch/utils/data/dataloader.py")
+	for name, c := range map[string]struct {
+		heavy, kind string
+		weight      int
+		stack       *python.Traceback
+		class       string
+	}{
+		"beside an exit code":               {outcome.UnknownExit, "EOFError", pattern.Exited, own, outcome.UserException},
+		"beside an exit code, of a worker":  {outcome.UnknownExit, "EOFError", pattern.Exited, peers, outcome.UserException},
+		"beside a lost connection":          {outcome.NCCLConnection, "EOFError", pattern.Exited, own, outcome.UserException},
+		"beside one, of a worker":           {outcome.NCCLConnection, "EOFError", pattern.Exited, peers, outcome.NCCLConnection},
+		"beside a little more than an exit": {outcome.UnknownExit, "EOFError", pattern.Exited + 1, own, outcome.UserException},
+		"beside more than an exit":          {outcome.UnknownExit, "EOFError", pattern.Exited + 2, own, outcome.UnknownExit},
+		"beside an abort":                   {outcome.Segfault, "EOFError", pattern.Exited, own, outcome.Segfault},
+		"a pipe that is broken":             {outcome.UnknownExit, "BrokenPipeError", pattern.Exited, own, outcome.UserException},
+		"another exception":                 {outcome.UnknownExit, "KeyError", pattern.Exited, own, outcome.UnknownExit},
+		"a line without a traceback":        {outcome.UnknownExit, "EOFError", pattern.Exited, nil, outcome.UnknownExit},
+	} {
+		j, live := oneLog(9, scan.Event{Rank: -1}, spoken{0, func(e *scan.Event) {
+			e.Class, e.Weight, e.Kind, e.Stack = outcome.NCCLConnection, pattern.Symptom, c.kind, c.stack
+		}}, spoken{0, func(e *scan.Event) { e.Class, e.Weight, e.Agent, e.Exit = c.heavy, c.weight, true, 1 }})
+		j.given.JobState = "FAILED"
+		j.placeFiles()
+		v, ok := j.silentDeath(live)
+		require.True(t, ok, name)
+		require.Equal(t, c.class, v.class, name)
+	}
+}
+
+// A report shows two lines of other ranks, and two of earlier attempts, the weightiest first.
+func TestWhichLinesAreShownBesideACause(t *testing.T) {
+	line := func(off int64, rank, weight int, class string) *scan.Event {
+		return &scan.Event{Off: off, Rank: rank, Weight: weight, Class: class, Raw: fmt.Sprint("line ", off), Tag: logline.NoTag}
+	}
+	cause := line(1, 0, pattern.Specific, outcome.CUDAOOM)
+	superseded := line(2, 1, pattern.Symptom, outcome.NCCLConnection)
+	superseded.Superseded = true
+	again := line(9, 1, pattern.Symptom, outcome.NCCLConnection)
+	again.Superseded = true
+	j := newJob(sourceOf("x"), []*scan.Facts{{}}, Context{})
+	j.placeFiles()
+	j.events = []*scan.Event{
+		cause, superseded, line(3, 0, pattern.Symptom, outcome.NCCLConnection), line(4, 1, pattern.Death, outcome.Segfault), line(5, 1, pattern.Symptom, outcome.CUDAOOM),
+		line(6, 1, pattern.Death-1, outcome.NCCLConnection), line(7, 2, pattern.Symptom, outcome.NCCLConnection), line(8, 3, pattern.Symptom, outcome.NCCLConnection),
+	}
+	j.earlier = []*scan.Event{
+		again, line(10, 0, pattern.Exited-1, outcome.UnknownExit), line(11, 0, pattern.Exited, outcome.UnknownExit), line(12, 0, pattern.Death, outcome.Segfault), line(13, 0, pattern.Exited, outcome.UnknownExit),
+	}
+	var r report.Report
+	j.addEvidence(&r, verdict{class: outcome.CUDAOOM, event: cause, others: []*scan.Event{line(20, 4, 80, outcome.CUDAOOM), line(21, 5, 80, outcome.CUDAOOM), line(22, 6, 80, outcome.CUDAOOM), line(23, 7, 80, outcome.CUDAOOM)}})
+	var shown []string
+	for _, e := range r.Evidence {
+		shown = append(shown, e.Why+": "+e.Text)
+	}
+	require.Equal(t, []string{
+		"cause: line 1", "same cause: line 20", "same cause: line 21", "same cause: line 22", "downstream: line 6", "downstream: line 7",
+		"earlier attempt: line 12", "earlier attempt: line 11",
+	}, shown)
 }

@@ -210,7 +210,7 @@ func TestATagIsARank(t *testing.T) {
 		"tasks of eight processes":             {job{perNode: 8}, "x", none, tag(2, 3, -1), 19},
 		"the first task of eight processes":    {job{perNode: 8}, "x", none, tag(0, 3, -1), 3},
 		"a file of a node":                     {job{baseRank: []int{8}}, "x", none, tag(-1, 3, -1), 11},
-		"a file of the first node":             {job{baseRank: []int{0}}, "x", none, tag(-1, 3, -1), 3},
+		"a file of the first node":             {job{baseRank: []int{0}, world: 16, perNode: 8}, "x", none, tag(-1, 3, -1), 3},
 		"the only node":                        {job{world: 8, perNode: 8}, "x", none, tag(-1, 3, -1), 3},
 		"one of several nodes":                 {job{world: 16, perNode: 8}, "x", none, tag(-1, 3, -1), -1},
 		"a task is a rank":                     {job{taskRank: true}, "x", none, tag(5, -1, -1), 5},
