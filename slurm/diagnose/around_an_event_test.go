@@ -259,10 +259,13 @@ func TestWhereTheLastRunBegins(t *testing.T) {
 		from, runs := j.lastRun(0)
 		require.Equal(t, c.from, from, name)
 		require.Equal(t, c.runs, runs, name)
-		f.Ranks = map[int]bool{0: true}
-		from, runs = j.lastRun(0)
-		require.Equal(t, int64(-1), from, "%s: what looks like runs may be ranks", name)
-		require.Equal(t, 1, runs, name)
+		one := map[int]bool{0: true}
+		for _, of := range []*scan.Facts{{Ranks: one}, {Labels: one}, {Locals: one}, {Elastic: make([]scan.ElasticEntry, 1)}} {
+			of.Events = c.events
+			from, runs = (&job{files: []*scan.Facts{of}}).lastRun(0)
+			require.Equal(t, int64(-1), from, "%s: what looks like runs may be ranks", name)
+			require.Equal(t, 1, runs, name)
+		}
 	}
 }
 
@@ -338,6 +341,14 @@ func TestSlurmEndedIt(t *testing.T) {
 		slices.Reverse(live)
 		v, _ = j.slurmEnd(live)
 		require.Equal(t, c.text, v.event.Text, "%s, in whichever order they are looked at", name)
+	}
+	j, live := oneLog(0, scan.Event{Agent: true}, word(outcome.SlurmPreempted, 40, "slurmstepd: error: *** JOB 7 CANCELLED DUE TO JOB REQUEUE ***"))
+	j.placeFiles()
+	for state, class := range map[string]string{"CANCELLED": outcome.SlurmCancelled, "FAILED": outcome.SlurmPreempted} { // in the queue, or not
+		j.given.JobState = state
+		v, ok := j.slurmEnd(live)
+		require.True(t, ok, state)
+		require.Equal(t, class, v.class, state)
 	}
 }
 

@@ -148,6 +148,9 @@ func TestOtherLinesTellTheRankOfACause(t *testing.T) {
 	}
 	task := func(label int) func(*scan.Event) { return func(e *scan.Event) { e.Tag.Label = label } }
 	plain := func(*scan.Event) {}
+	spawned := func(change func(*scan.Event)) *scan.Event {
+		return with(&scan.Event{Class: outcome.UserException, Weight: pattern.Generic, Rank: 0, Agent: true, Kind: "torch.multiprocessing.spawn.ProcessRaisedException", Tag: logline.NoTag}, change)
+	}
 	for name, c := range map[string]struct {
 		node string
 		as   func(*scan.Event) // what else is known of the cause
@@ -167,6 +170,11 @@ func TestOtherLinesTellTheRankOfACause(t *testing.T) {
 		"a line of another task":             {"", task(0), []*scan.Event{with(same(3, "gpu1"), task(1))}, -1, ""},
 		"the only rank that exited":          {"", plain, []*scan.Event{exit(3, "gpu1"), exit(3, "gpu1")}, 3, "gpu1"},
 		"a launcher's own word, and an exit": {"", func(e *scan.Event) { e.Agent = true }, []*scan.Event{exit(3, "gpu1")}, -1, ""},
+		"a child that it spawned":            {"", plain, []*scan.Event{spawned(plain)}, 0, ""},
+		"a child, and no launcher tells it":  {"", plain, []*scan.Event{spawned(func(e *scan.Event) { e.Agent = false })}, -1, ""},
+		"a child of another log":             {"", plain, []*scan.Event{spawned(func(e *scan.Event) { e.File = 1 })}, -1, ""},
+		"a child that nobody knows":          {"", plain, []*scan.Event{spawned(func(e *scan.Event) { e.Rank = -1 })}, -1, ""},
+		"a launcher's other exception":       {"", plain, []*scan.Event{spawned(func(e *scan.Event) { e.Kind = "KeyError" })}, -1, ""},
 		"one that has a rank":                {"", func(e *scan.Event) { e.Rank = 0 }, []*scan.Event{same(3, "gpu1")}, 0, ""},
 	} {
 		cause := &scan.Event{Class: outcome.HostOOM, Weight: pattern.Fact, Rank: -1, Node: c.node, Tag: logline.NoTag}

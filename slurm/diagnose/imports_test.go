@@ -42,6 +42,7 @@ func TestAnImportErrorSaysWhichKindItIs(t *testing.T) {
 				"ModuleNotFoundError: No module named 'megatron.core.optimizer'\n",
 			"/home/a/megatron", "/home/a/megatron", report.OldCheckout,
 		},
+		"no uv sync, a line alone": {"ModuleNotFoundError: No module named 'einops'\n", "/home/a/megatron", "uv sync", report.NoSync},
 		"no uv sync": {
 			from("/home/a/megatron", "/home/a/megatron/megatron/training/a.py", "ModuleNotFoundError: No module named 'einops'"),
 			"/home/a/megatron", "uv sync", report.NoSync,

@@ -50,6 +50,8 @@ func TestSlurmsWordDecidesWhereTheLogSaysLittle(t *testing.T) {
 		"told to end after its end":                   {finished + told, diagnose.Context{JobState: "ENDED"}, outcome.Success},
 		"says that it was told to end":                {quiet + "Received SIGTERM, exiting\n", diagnose.Context{SecondsSinceLastWrite: &long}, outcome.SlurmCancelled},
 		"says so, and a few lines":                    {quiet + "Received SIGTERM, exiting\n" + diagnosetest.Rounds(12, "Waiting for part {n}\n"), diagnose.Context{SecondsSinceLastWrite: &long}, outcome.SlurmCancelled},
+		"a good end, a failure, no times":             {quiet + "[after training is done]\n" + exited, diagnose.Context{JobState: "ENDED"}, outcome.UnknownExit},
+		"a good end, a failure, completed":            {finished + exited, diagnose.Context{JobState: "COMPLETED"}, outcome.Success},
 		"the limit after its end":                     {whole + "slurmstepd: error: *** JOB 7 ON gpu1 CANCELLED AT 2026-03-01T10:06:00 DUE TO TIME LIMIT ***\n", diagnose.Context{JobState: "TIMEOUT"}, outcome.SlurmTimeLimit},
 		"a step cancelled after it":                   {whole + step, diagnose.Context{JobState: "COMPLETED"}, outcome.Success},
 		"a step of a cancelled job":                   {whole + step, diagnose.Context{JobState: "CANCELLED"}, outcome.SlurmCancelled},
