@@ -44,8 +44,10 @@ func TestTheNodeOfAMissingRank(t *testing.T) {
 		taskRank bool
 		node     string
 	}{
-		"nothing shows it":         {nil, nil, true, ""},
-		"a line of it":             {map[logline.Tag]string{rank(3): "gpu9"}, []*scan.Event{{Rank: 2, Node: "gpu1"}, {Rank: 3}, {Rank: 3, Node: "gpu2"}}, false, "gpu2"},
+		"nothing shows it": {nil, nil, true, ""},
+		"a line of it": {
+			map[logline.Tag]string{rank(3): "gpu9"}, []*scan.Event{{Rank: 2, Node: "gpu1"}, {Rank: 3}, {Rank: 3, Node: "gpu2"}}, false, "gpu2",
+		},
 		"the host before its line": {map[logline.Tag]string{rank(2): "gpu1", rank(3): "gpu2"}, nil, false, "gpu2"},
 		"its task's label":         {map[logline.Tag]string{label(2): "gpu1", label(3): "gpu2"}, nil, true, "gpu2"},
 		"another task's label":     {map[logline.Tag]string{label(2): "gpu1"}, nil, true, ""},

@@ -63,17 +63,26 @@ func TestSummariesShowTheRankOfACause(t *testing.T) {
 		others      int
 		rank        int // -1 for none
 	}{
-		"one failed":                           {"", logline.NoTag, entries{failed(3, 0, "gpu1")}, nil, 0, 3},
-		"the first rank failed":                {"", logline.NoTag, entries{failed(0, 0, "gpu1")}, nil, 0, 0},
-		"one failed in the other log":          {"", logline.NoTag, nil, entries{failed(3, 0, "gpu1")}, 0, -1},
-		"its rank is not known":                {"", logline.NoTag, entries{failed(-1, 0, "gpu1"), failed(3, 0, "gpu1")}, nil, 0, 3},
-		"two failed at once":                   {"", logline.NoTag, entries{failed(3, 0, "gpu1"), failed(2, soon, "gpu1")}, nil, 0, -1},
-		"one failed well before the other":     {"", logline.NoTag, entries{failed(2, late, "gpu1"), failed(3, 0, "gpu1")}, nil, 0, 3},
-		"nobody knows when":                    {"", logline.NoTag, entries{with(failed(3, 0, "gpu1"), func(e *scan.ElasticEntry) { e.At = time.Time{} }), failed(2, 0, "gpu1")}, nil, 0, -1},
+		"one failed":                       {"", logline.NoTag, entries{failed(3, 0, "gpu1")}, nil, 0, 3},
+		"the first rank failed":            {"", logline.NoTag, entries{failed(0, 0, "gpu1")}, nil, 0, 0},
+		"one failed in the other log":      {"", logline.NoTag, nil, entries{failed(3, 0, "gpu1")}, 0, -1},
+		"its rank is not known":            {"", logline.NoTag, entries{failed(-1, 0, "gpu1"), failed(3, 0, "gpu1")}, nil, 0, 3},
+		"two failed at once":               {"", logline.NoTag, entries{failed(3, 0, "gpu1"), failed(2, soon, "gpu1")}, nil, 0, -1},
+		"one failed well before the other": {"", logline.NoTag, entries{failed(2, late, "gpu1"), failed(3, 0, "gpu1")}, nil, 0, 3},
+		"nobody knows when": {
+			"", logline.NoTag, entries{with(failed(3, 0, "gpu1"), func(e *scan.ElasticEntry) { e.At = time.Time{} }), failed(2, 0, "gpu1")}, nil, 0, -1,
+		},
 		"two failed, and two show the cause":   {"", logline.NoTag, entries{failed(3, 0, "gpu1"), failed(2, 0, "gpu1")}, nil, 1, 2},
 		"three failed, and two show the cause": {"", logline.NoTag, entries{failed(3, 0, "gpu1"), failed(2, 0, "gpu1"), failed(1, 0, "gpu1")}, nil, 1, -1},
-		"the other was told to end":            {"", logline.NoTag, entries{failed(3, 0, "gpu1"), with(failed(2, 0, "gpu1"), func(e *scan.ElasticEntry) { e.Exit = -15 })}, nil, 0, 3},
-		"the other is another task's":          {"", label(1), entries{with(failed(3, 0, "gpu1"), func(e *scan.ElasticEntry) { e.Task = 1 }), with(failed(2, 0, "gpu1"), func(e *scan.ElasticEntry) { e.Task = 0 })}, nil, 0, 3},
+		"the other was told to end": {
+			"", logline.NoTag, entries{failed(3, 0, "gpu1"), with(failed(2, 0, "gpu1"), func(e *scan.ElasticEntry) { e.Exit = -15 })}, nil, 0, 3,
+		},
+		"the other is another task's": {
+			"", label(1),
+			entries{with(failed(3, 0, "gpu1"), func(e *scan.ElasticEntry) { e.Task = 1 }), with(failed(2, 0, "gpu1"), func(e *scan.ElasticEntry) { e.Task = 0 })},
+			nil,
+			0, 3,
+		},
 		"the line has no label":                {"", logline.NoTag, entries{with(failed(3, 0, "gpu1"), func(e *scan.ElasticEntry) { e.Task = 1 })}, nil, 0, 3},
 		"the first task's line, and another's": {"", label(0), entries{with(failed(3, 0, "gpu1"), func(e *scan.ElasticEntry) { e.Task = 1 })}, nil, 0, -1},
 		"the summary has no label":             {"", label(1), entries{failed(3, 0, "gpu1")}, nil, 0, 3},
@@ -149,7 +158,10 @@ func TestOtherLinesTellTheRankOfACause(t *testing.T) {
 	task := func(label int) func(*scan.Event) { return func(e *scan.Event) { e.Tag.Label = label } }
 	plain := func(*scan.Event) {}
 	spawned := func(change func(*scan.Event)) *scan.Event {
-		return with(&scan.Event{Class: outcome.UserException, Weight: pattern.Generic, Rank: 0, Agent: true, Kind: "torch.multiprocessing.spawn.ProcessRaisedException", Tag: logline.NoTag}, change)
+		return with(&scan.Event{
+			Class: outcome.UserException, Weight: pattern.Generic, Agent: true,
+			Kind: "torch.multiprocessing.spawn.ProcessRaisedException", Tag: logline.NoTag,
+		}, change)
 	}
 	for name, c := range map[string]struct {
 		node string

@@ -377,7 +377,10 @@ func TestTheLastWordsOfARank(t *testing.T) {
 	said := func(off int64, seconds int, text string) scan.Mark {
 		return scan.Mark{Off: off, At: at.Add(time.Duration(seconds) * time.Second), Text: text}
 	}
-	first := map[logline.Tag]scan.Mark{rank(0): said(10, 1, "of rank 0"), rank(1): said(20, 3, "of rank 1"), rank(2): said(30, 3, "of rank 2"), logline.NoTag: said(90, 9, "srun: error: x")}
+	first := map[logline.Tag]scan.Mark{
+		rank(0): said(10, 1, "of rank 0"), rank(1): said(20, 3, "of rank 1"),
+		rank(2): said(30, 3, "of rank 2"), logline.NoTag: said(90, 9, "srun: error: x"),
+	}
 	second := map[logline.Tag]scan.Mark{rank(1): said(20, 2, "of rank 1, too"), rank(3): said(5, 0, "of rank 3")}
 	for name, c := range map[string]struct {
 		dead  *scan.Event
@@ -470,14 +473,20 @@ func TestWhichLinesAreShownBesideACause(t *testing.T) {
 	j := newJob(sourceOf("x"), []*scan.Facts{{}}, Context{})
 	j.placeFiles()
 	j.events = []*scan.Event{
-		cause, superseded, line(3, 0, pattern.Symptom, outcome.NCCLConnection), line(4, 1, pattern.Death, outcome.Segfault), line(5, 1, pattern.Symptom, outcome.CUDAOOM),
+		cause, superseded, line(3, 0, pattern.Symptom, outcome.NCCLConnection), line(4, 1, pattern.Death, outcome.Segfault),
+		line(5, 1, pattern.Symptom, outcome.CUDAOOM),
 		line(6, 1, pattern.Death-1, outcome.NCCLConnection), line(7, 2, pattern.Symptom, outcome.NCCLConnection), line(8, 3, pattern.Symptom, outcome.NCCLConnection),
 	}
 	j.earlier = []*scan.Event{
-		again, line(10, 0, pattern.Exited-1, outcome.UnknownExit), line(11, 0, pattern.Exited, outcome.UnknownExit), line(12, 0, pattern.Death, outcome.Segfault), line(13, 0, pattern.Exited, outcome.UnknownExit),
+		again, line(10, 0, pattern.Exited-1, outcome.UnknownExit), line(11, 0, pattern.Exited, outcome.UnknownExit),
+		line(12, 0, pattern.Death, outcome.Segfault), line(13, 0, pattern.Exited, outcome.UnknownExit),
 	}
 	var r report.Report
-	j.addEvidence(&r, verdict{class: outcome.CUDAOOM, event: cause, others: []*scan.Event{line(20, 4, 80, outcome.CUDAOOM), line(21, 5, 80, outcome.CUDAOOM), line(22, 6, 80, outcome.CUDAOOM), line(23, 7, 80, outcome.CUDAOOM)}})
+	var others []*scan.Event
+	for i := range 4 {
+		others = append(others, line(int64(20+i), 4+i, pattern.Specific, outcome.CUDAOOM))
+	}
+	j.addEvidence(&r, verdict{class: outcome.CUDAOOM, event: cause, others: others})
 	var shown []string
 	for _, e := range r.Evidence {
 		shown = append(shown, e.Why+": "+e.Text)

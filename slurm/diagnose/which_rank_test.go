@@ -336,23 +336,29 @@ func TestTheFirstRankOfAFilesNode(t *testing.T) {
 		world string
 		want  []int
 	}{
-		"a tag":                            {[]string{"x"}, []*scan.Facts{seen(tag(-1, 3), 11)}, Context{}, "", []int{8}},
-		"a tag of the first process":       {[]string{"x"}, []*scan.Facts{seen(tag(-1, 0), 8)}, Context{}, "", []int{8}},
-		"a tag without a process":          {[]string{"x"}, []*scan.Facts{seen(tag(-1, -1), 11)}, Context{}, "", []int{-1}},
-		"a tag with a task":                {[]string{"x"}, []*scan.Facts{seen(tag(0, 3), 11)}, Context{}, "", []int{-1}},
-		"launchers' words":                 {[]string{"x"}, []*scan.Facts{{Local0: []int{8, 8}}}, Context{}, "", []int{8}},
-		"two launchers' words":             {[]string{"x"}, []*scan.Facts{{Local0: []int{8, 16}}}, Context{}, "", []int{-1}},
-		"a tag beside launchers' words":    {[]string{"x"}, []*scan.Facts{{Local0: []int{16}, Bases: map[logline.Tag]int{tag(-1, 3): 11}}}, Context{}, "", []int{8}},
-		"the only launcher's folder":       {[]string{folder + "1/stdout.log", "y"}, []*scan.Facts{{}, summed}, Context{}, "", []int{8, -1}},
-		"a folder with its own word":       {[]string{folder + "1/stdout.log", "y"}, []*scan.Facts{{Local0: []int{16}}, summed}, Context{}, "", []int{16, -1}},
-		"two files of a node, the first":   {[]string{"a-gpu2.out", "b-gpu2.err"}, []*scan.Facts{seen(tag(-1, 3), 11), {}}, Context{Nodes: []string{"gpu1", "gpu2"}}, "", []int{8, 8}},
-		"two files of a node, the second":  {[]string{"a-gpu2.out", "b-gpu2.err"}, []*scan.Facts{{}, seen(tag(-1, 3), 11)}, Context{Nodes: []string{"gpu1", "gpu2"}}, "", []int{8, 8}},
-		"two files of which nobody knows":  {[]string{"a.out", "b.err"}, []*scan.Facts{seen(tag(-1, 3), 11), {}}, Context{}, "", []int{8, -1}},
-		"a node's number":                  {[]string{"train_node1_a.log"}, []*scan.Facts{{Locals: map[int]bool{7: true}}}, Context{}, "", []int{8}},
-		"the last node's number":           {[]string{"train_node1_a.log"}, []*scan.Facts{{Locals: map[int]bool{7: true}}}, Context{}, "16", []int{8}},
-		"a number that is too great":       {[]string{"train_node2_a.log"}, []*scan.Facts{{Locals: map[int]bool{7: true}}}, Context{}, "16", []int{-1}},
-		"a node's number, and no process":  {[]string{"train_node1_a.log"}, []*scan.Facts{{}}, Context{}, "", []int{-1}},
-		"a node's number beside its words": {[]string{"train_node1_a.log"}, []*scan.Facts{{Locals: map[int]bool{7: true}, Local0: []int{24}}}, Context{}, "", []int{24}},
+		"a tag":                         {[]string{"x"}, []*scan.Facts{seen(tag(-1, 3), 11)}, Context{}, "", []int{8}},
+		"a tag of the first process":    {[]string{"x"}, []*scan.Facts{seen(tag(-1, 0), 8)}, Context{}, "", []int{8}},
+		"a tag without a process":       {[]string{"x"}, []*scan.Facts{seen(tag(-1, -1), 11)}, Context{}, "", []int{-1}},
+		"a tag with a task":             {[]string{"x"}, []*scan.Facts{seen(tag(0, 3), 11)}, Context{}, "", []int{-1}},
+		"launchers' words":              {[]string{"x"}, []*scan.Facts{{Local0: []int{8, 8}}}, Context{}, "", []int{8}},
+		"two launchers' words":          {[]string{"x"}, []*scan.Facts{{Local0: []int{8, 16}}}, Context{}, "", []int{-1}},
+		"a tag beside launchers' words": {[]string{"x"}, []*scan.Facts{{Local0: []int{16}, Bases: map[logline.Tag]int{tag(-1, 3): 11}}}, Context{}, "", []int{8}},
+		"the only launcher's folder":    {[]string{folder + "1/stdout.log", "y"}, []*scan.Facts{{}, summed}, Context{}, "", []int{8, -1}},
+		"a folder with its own word":    {[]string{folder + "1/stdout.log", "y"}, []*scan.Facts{{Local0: []int{16}}, summed}, Context{}, "", []int{16, -1}},
+		"two files of a node, the first": {
+			[]string{"a-gpu2.out", "b-gpu2.err"}, []*scan.Facts{seen(tag(-1, 3), 11), {}}, Context{Nodes: []string{"gpu1", "gpu2"}}, "", []int{8, 8},
+		},
+		"two files of a node, the second": {
+			[]string{"a-gpu2.out", "b-gpu2.err"}, []*scan.Facts{{}, seen(tag(-1, 3), 11)}, Context{Nodes: []string{"gpu1", "gpu2"}}, "", []int{8, 8},
+		},
+		"two files of which nobody knows": {[]string{"a.out", "b.err"}, []*scan.Facts{seen(tag(-1, 3), 11), {}}, Context{}, "", []int{8, -1}},
+		"a node's number":                 {[]string{"train_node1_a.log"}, []*scan.Facts{{Locals: map[int]bool{7: true}}}, Context{}, "", []int{8}},
+		"the last node's number":          {[]string{"train_node1_a.log"}, []*scan.Facts{{Locals: map[int]bool{7: true}}}, Context{}, "16", []int{8}},
+		"a number that is too great":      {[]string{"train_node2_a.log"}, []*scan.Facts{{Locals: map[int]bool{7: true}}}, Context{}, "16", []int{-1}},
+		"a node's number, and no process": {[]string{"train_node1_a.log"}, []*scan.Facts{{}}, Context{}, "", []int{-1}},
+		"a node's number beside its words": {
+			[]string{"train_node1_a.log"}, []*scan.Facts{{Locals: map[int]bool{7: true}, Local0: []int{24}}}, Context{}, "", []int{24},
+		},
 	} {
 		if c.world != "" {
 			c.files[0].Args = map[string]string{"world_size": c.world}
