@@ -222,6 +222,12 @@ func TestWhereTheLastRunBegins(t *testing.T) {
 	raise := func(program, text string) *scan.Event {
 		return &scan.Event{Tag: logline.NoTag, Kind: "KeyError", Text: text, Stack: &python.Traceback{Frames: []python.Frame{{File: "/w/" + program, Function: "<module>"}}}}
 	}
+	function := func(program, text string) *scan.Event { // Hydra leaves out the frames above it
+		e := raise(program, text)
+		e.Stack.Frames[0].Function = "main"
+		return e
+	}
+	superseded := func(e *scan.Event) *scan.Event { e.Superseded = true; return e }
 	stopped := func(program string) *scan.Event {
 		e := raise(program, "KeyboardInterrupt")
 		e.Kind = "KeyboardInterrupt"
@@ -238,6 +244,11 @@ func TestWhereTheLastRunBegins(t *testing.T) {
 		"the same twice":                    {[]*scan.Event{raise("a.py", "x"), raise("a.py", "x")}, -1, 1},
 		"two programs":                      {[]*scan.Event{raise("a.py", "x"), raise("b.py", "y")}, -1, 1},
 		"two programs, somebody stopped it": {[]*scan.Event{raise("a.py", "x"), stopped("b.py")}, 1, 2},
+		"the program's function":            {[]*scan.Event{raise("a.py", "x"), function("a.py", "y")}, 1, 2},
+		"another file's function":           {[]*scan.Event{raise("a.py", "x"), function("b.py", "y")}, -1, 1},
+		"its function, and no cause":        {[]*scan.Event{raise("a.py", "x"), superseded(function("a.py", "y"))}, -1, 1},
+		"its function first":                {[]*scan.Event{function("a.py", "x"), raise("a.py", "y")}, -1, 1},
+		"a stack without frames":            {[]*scan.Event{raise("a.py", "x"), {Tag: logline.NoTag, Stack: &python.Traceback{}}}, -1, 1},
 		"a function's between":              {[]*scan.Event{raise("a.py", "x"), {Tag: logline.NoTag, Stack: inStep}, raise("a.py", "y")}, 1, 2},
 	} {
 		for i, e := range c.events {
@@ -248,10 +259,13 @@ func TestWhereTheLastRunBegins(t *testing.T) {
 		from, runs := j.lastRun(0)
 		require.Equal(t, c.from, from, name)
 		require.Equal(t, c.runs, runs, name)
-		f.Ranks = map[int]bool{0: true}
-		from, runs = j.lastRun(0)
-		require.Equal(t, int64(-1), from, "%s: what looks like runs may be ranks", name)
-		require.Equal(t, 1, runs, name)
+		one := map[int]bool{0: true}
+		for _, of := range []*scan.Facts{{Ranks: one}, {Labels: one}, {Locals: one}, {Elastic: make([]scan.ElasticEntry, 1)}} {
+			of.Events = c.events
+			from, runs = (&job{files: []*scan.Facts{of}}).lastRun(0)
+			require.Equal(t, int64(-1), from, "%s: what looks like runs may be ranks", name)
+			require.Equal(t, 1, runs, name)
+		}
 	}
 }
 
@@ -327,6 +341,14 @@ func TestSlurmEndedIt(t *testing.T) {
 		slices.Reverse(live)
 		v, _ = j.slurmEnd(live)
 		require.Equal(t, c.text, v.event.Text, "%s, in whichever order they are looked at", name)
+	}
+	j, live := oneLog(0, scan.Event{Agent: true}, word(outcome.SlurmPreempted, 40, "slurmstepd: error: *** JOB 7 CANCELLED DUE TO JOB REQUEUE ***"))
+	j.placeFiles()
+	for state, class := range map[string]string{"CANCELLED": outcome.SlurmCancelled, "FAILED": outcome.SlurmPreempted} { // in the queue, or not
+		j.given.JobState = state
+		v, ok := j.slurmEnd(live)
+		require.True(t, ok, state)
+		require.Equal(t, class, v.class, state)
 	}
 }
 

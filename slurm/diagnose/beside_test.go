@@ -16,6 +16,9 @@ import (
 func TestAScriptsLineExplainsNothingIfItsProgramsRan(t *testing.T) {
 	line := func(with func(*scan.Event)) spoken { return spoken{0, with} }
 	died := func(e *scan.Event) { e.Text, e.Weight, e.Class = "[a] it died", pattern.Death, outcome.UserException }
+	cancelled := func(e *scan.Event) {
+		e.Text, e.Class, e.Weight, e.Agent = "[a] x", outcome.SlurmCancelled, pattern.Symptom, true
+	}
 	for name, c := range map[string]struct {
 		first, second spoken
 		outdone       bool // of the first event
@@ -31,6 +34,11 @@ func TestAScriptsLineExplainsNothingIfItsProgramsRan(t *testing.T) {
 		}), true},
 		"a symptom before it": {line(nil), line(func(e *scan.Event) { e.Text, e.Weight, e.Off = "[a] a symptom", pattern.Symptom, 1 }), true},
 		"the same line again": {line(nil), line(nil), false},
+
+		"the same line again, and much after it":  {line(nil), spoken{-manyLines, nil}, true},
+		"another such line, and much after it":    {line(nil), spoken{-manyLines, func(e *scan.Event) { e.Text = "mv: cannot stat 'a'" }}, false},
+		"cancelled":                               {line(nil), line(cancelled), true},
+		"a failure, and it was cancelled of that": {line(func(e *scan.Event) { e.Weight = pattern.Death - 1 }), line(cancelled), false},
 	} {
 		j, live := oneLog(3, scan.Event{Text: "cp: cannot stat 'a'", Class: outcome.DatasetMissing, Weight: pattern.Specific}, c.first, c.second)
 		j.fileNode, j.files[0].Ran.Programs = []string{""}, 1
@@ -48,6 +56,8 @@ func TestACommandThatOnlyShowsThings(t *testing.T) {
 		"a launcher's word": {func(e *scan.Event) { e.Text, e.Agent, e.Weight = "srun: error: x", true, pattern.Exited }, true},
 		"another such word": {func(e *scan.Event) { e.Text = "slurm_script: line 15: nvcc: command not found" }, false},
 		"a symptom":         {func(e *scan.Event) { e.Text, e.Weight = "[a] a symptom", pattern.Symptom }, false},
+		"another command's": {func(e *scan.Event) { e.Text, e.Weight = "cp: cannot stat 'a'", pattern.Death }, true},
+		"less of another's": {func(e *scan.Event) { e.Text, e.Weight = "cp: cannot stat 'a'", pattern.Death-1 }, false},
 	} {
 		j, live := oneLog(3, scan.Event{Text: lost, Class: outcome.EnvLaunch, Weight: pattern.Specific}, spoken{}, spoken{0, c.other})
 		j.fileNode = []string{""}
@@ -99,10 +109,16 @@ func TestTheFirstTaskToExitRaisedIt(t *testing.T) {
 		j := &job{taskRank: true, files: []*scan.Facts{{}}}
 		j.rankByFirstExit(v, c.words)
 		require.Equal(t, c.rank, v.event.Rank, name)
-		v.event.Rank = -1
-		j.files[0].Elastic = []scan.ElasticEntry{{}}
+		for _, more := range []scan.ElasticEntry{{Rank: 0, Local: -1}, {Rank: -1, Local: 0}} {
+			v.event.Rank = -1
+			j.files[0].Elastic = []scan.ElasticEntry{more}
+			j.rankByFirstExit(v, c.words)
+			require.Equal(t, -1, v.event.Rank, "%s, and torchelastic tells more", name)
+		}
+		j.files[0].Elastic = []scan.ElasticEntry{{Rank: -1, Local: -1}}
 		j.rankByFirstExit(v, c.words)
-		require.Equal(t, -1, v.event.Rank, "%s, and torchelastic tells more", name)
+		require.Equal(t, c.rank, v.event.Rank, "%s, and torchelastic tells no more", name)
+		v.event.Rank = -1
 		j.files[0].Elastic, j.taskRank = nil, false
 		j.rankByFirstExit(v, c.words)
 		require.Equal(t, -1, v.event.Rank, "%s, but tasks are nodes", name)
@@ -125,10 +141,14 @@ func TestAgentsReportRestarts(t *testing.T) {
 		"never":                       {once, nil, nil},
 		"with a summary at the end":   {twice, []scan.ElasticEntry{unnamed(5), {Off: 9, Rank: 0}}, nil},
 		"of a rank that is not known": {twice, []scan.ElasticEntry{unnamed(9), unnamed(5)}, map[int]int64{0: 9}},
+		"once more, and a summary":    {once, []scan.ElasticEntry{unnamed(5), unnamed(9), {Off: 10, Rank: 0}}, map[int]int64{0: 5}},
+		"no restart, and a summary":   {once[:1], []scan.ElasticEntry{unnamed(5), {Off: 10, Rank: 0}}, nil},
 	} {
 		files := []*scan.Facts{{Elastic: c.told}, {}}
 		require.Equal(t, c.last, (&job{src: sourceOf(c.folders...), files: files}).lastRestartReports(), name)
 	}
+	files := []*scan.Facts{{Elastic: []scan.ElasticEntry{unnamed(5), {Off: 10, Rank: 0}}}, {Elastic: []scan.ElasticEntry{unnamed(9)}}}
+	require.Nil(t, (&job{src: sourceOf(once...), files: files}).lastRestartReports(), "two agents, and a summary")
 }
 
 // Launchers' reports in a file may all belong to earlier attempts.

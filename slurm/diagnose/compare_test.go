@@ -34,6 +34,16 @@ func TestCompareTellsWhatIsDifferent(t *testing.T) {
 		require.NotContains(t, l.Text, "datasets", "numbers and paths do not make a new form")
 	}
 	require.Len(t, c.View(lang.ZH).Sections, 4)
+	many := ""
+	for i := range 41 {
+		many += "it warns of " + strings.Repeat("x", i+1) + "\n\n iteration 1/ 500 | elapsed time per iteration (ms): 9.0 | lm loss: 2.0E+00 |\n"
+	}
+	c, err = diagnose.Compare(context.Background(), read(many), read(good))
+	require.NoError(t, err)
+	require.Len(t, c.New, 40)
+	for _, l := range c.New {
+		require.Contains(t, l.Text, "it warns of", "steps are no news")
+	}
 	const start = "start: attempt=0 node=0 host=gpu1 ranks=0-7 commit=aa dirty=no argv=bb env=cc\n"
 	c, err = diagnose.Compare(context.Background(), read(strings.NewReplacer("argv=bb", "argv=dd", "env=cc", "env=ee").Replace(start)+"loading\n"), read(start+"loading\n"))
 	require.NoError(t, err)

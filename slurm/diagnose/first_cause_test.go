@@ -107,6 +107,7 @@ func TestWhatComesAfterShowsWhetherItWentOn(t *testing.T) {
 		after func(*job)
 		want  continuation
 	}{
+		"programs after an empty traceback":      {as(raised, func(e *scan.Event) { e.Stack = &python.Traceback{} }), programs(scan.Enough), noSign},
 		"two steps":                              {raised, steps(2), noSign},
 		"three steps":                            {raised, steps(3), wentOn},
 		"a long tail":                            {raised, sentences(scan.LongTail), wentOn},

@@ -29,12 +29,12 @@ func (j *job) behindBy() *report.Behind {
 	if l, ok := behind(j.nccl, j.world); ok {
 		return &report.Behind{Ranks: []int{l.rank}, By: "watchdog"}
 	}
-	if groups := j.stacks(); len(groups) > 1 {
+	if groups := j.stacks(); len(groups) > 0 {
 		few, all := groups[0], 0
 		for _, g := range groups {
 			all += len(g.Ranks)
 		}
-		if len(few.Ranks)*2 < all && !slices.Contains(few.Ranks, -1) && len(few.Frames) > 0 {
+		if len(few.Ranks)*2 < all && !slices.Contains(few.Ranks, -1) {
 			return &report.Behind{Ranks: few.Ranks, By: "stacks", Others: few.Frames[0]}
 		}
 	}

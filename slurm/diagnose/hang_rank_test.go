@@ -62,24 +62,40 @@ func TestAHangNamesTheRanksBehind(t *testing.T) {
 	}
 }
 
-// A py-spy dump of four ranks shows the rank that stands alone.
+// A py-spy dump of four ranks shows which of them stand apart.
 func TestStacksTellWhoStandsApart(t *testing.T) {
-	var b strings.Builder
-	for rank := range 4 {
-		where := "all_reduce (torch/distributed/distributed_c10d.py:2806)"
-		if rank == 2 {
-			where = "__getitem__ (gpt_dataset.py:211)"
+	const waits, reads = "all_reduce (torch/distributed/distributed_c10d.py:2806)", "__getitem__ (gpt_dataset.py:211)"
+	stack := func(label, where string) string {
+		text := "Process 1001: python pretrain_gpt.py\n" + label + "Thread 0x7F (active): \"MainThread\"\n"
+		if where != "" {
+			text += label + "    " + where + "\n" + label + "    train (megatron/training/training.py:2100)\n"
 		}
-		fmt.Fprintf(&b, "%d: Process %d: python pretrain_gpt.py\n%d: Thread 0x7F (active): \"MainThread\"\n%d:     %s\n"+
-			"%d:     train (megatron/training/training.py:2100)\n%d: \n", rank, 1000+rank, rank, rank, where, rank, rank)
+		return label + text + label + "\n"
 	}
-	src, err := logfile.Read("slurm-7.out", strings.NewReader(b.String()))
-	require.NoError(t, err)
-	silent := int64(7200)
-	r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &silent})
-	require.NoError(t, err)
-	require.Equal(t, outcome.Hang, r.Class)
-	require.NotNil(t, r.Behind)
-	require.Equal(t, "stacks", r.Behind.By)
-	require.Equal(t, []int{2}, r.Behind.Ranks)
+	for name, c := range map[string]struct {
+		log   string
+		apart []int
+	}{
+		"one of four":            {stack("0: ", waits) + stack("1: ", waits) + stack("2: ", reads) + stack("3: ", waits), []int{2}},
+		"one of three":           {stack("0: ", reads) + stack("1: ", waits) + stack("2: ", waits), []int{0}},
+		"two of four":            {stack("0: ", waits) + stack("1: ", waits) + stack("2: ", reads) + stack("3: ", reads), nil},
+		"all wait":               {stack("0: ", waits) + stack("1: ", waits) + stack("2: ", waits), nil},
+		"nobody knows which":     {stack("0: ", waits) + stack("1: ", waits) + stack("2: ", waits) + stack("", reads), nil},
+		"one shows no stack":     {stack("0: ", waits) + stack("1: ", waits) + stack("2: ", waits) + stack("3: ", ""), nil},
+		"one, and one without a": {stack("0: ", waits) + stack("1: ", waits) + stack("2: ", reads) + stack("3: ", ""), []int{2}},
+	} {
+		src, err := logfile.Read("slurm-7.out", strings.NewReader(c.log))
+		require.NoError(t, err)
+		silent := int64(7200)
+		r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: "RUNNING", SecondsSinceLastWrite: &silent})
+		require.NoError(t, err)
+		require.Equal(t, outcome.Hang, r.Class, name)
+		if c.apart == nil {
+			require.Nil(t, r.Behind, name)
+			continue
+		}
+		require.NotNil(t, r.Behind, name)
+		require.Equal(t, "stacks", r.Behind.By, name)
+		require.Equal(t, c.apart, r.Behind.Ranks, name)
+	}
 }

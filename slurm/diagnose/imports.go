@@ -21,7 +21,7 @@ func (j *job) withoutEnvironment(v verdict, live []*scan.Event) verdict {
 		return v
 	}
 	for _, e := range live {
-		if e.Class == outcome.EnvLaunch && fromScript(e) && notActivated.MatchString(e.Text) && (e.File != v.event.File || e.Off < v.event.Off) {
+		if notActivated.MatchString(e.Text) && (e.File != v.event.File || e.Off < v.event.Off) {
 			v.others = append([]*scan.Event{e}, v.others...)
 			return v
 		}

@@ -230,7 +230,7 @@ func (j *job) placeFiles() {
 		if j.baseRank[i] >= 0 {
 			continue
 		}
-		if b, ok := byNode[j.fileNode[i]]; ok && j.fileNode[i] != "" {
+		if b, ok := byNode[j.fileNode[i]]; ok {
 			j.baseRank[i] = b
 		} else if m := indexPath.FindStringSubmatch(path.Base(j.src.Logs[i].Name)); m != nil && j.perNode > 0 {
 			k, _ := strconv.Atoi(m[1])

@@ -33,7 +33,7 @@ func (j *job) lastRun(i int) (from int64, runs int) {
 	ran := "" // the program that failed in the run
 	for _, e := range f.Events {
 		program := scan.ProgramOf(e)
-		if program == "" && ran != "" && e.Counts() && e.Stack != nil && len(e.Stack.Frames) > 0 && path.Base(e.Stack.Frames[0].File) == ran {
+		if e.Counts() && e.Stack != nil && len(e.Stack.Frames) > 0 && path.Base(e.Stack.Frames[0].File) == ran {
 			program = ran // Hydra prints the stack from the program's own function on
 		}
 		if program == "" {

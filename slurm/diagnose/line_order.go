@@ -54,10 +54,7 @@ func lastTimed(file *os.File, size int64) int64 {
 	}
 	from := max(0, size-timedWindow)
 	buf := make([]byte, size-from)
-	n, err := file.ReadAt(buf, from)
-	if n == 0 && err != nil {
-		return size
-	}
+	n, _ := file.ReadAt(buf, from) // a file that cannot be read has no lines either
 	r := lineReader{off: from, alone: true, buf: bufio.NewReader(bytes.NewReader(buf[:n]))}
 	last := from
 	for r.advance() {
@@ -74,11 +71,8 @@ const nextWindow = 64 << 10
 
 // nextTime returns the next time in the file; zero if none is near.
 func (r *lineReader) nextTime() time.Time {
-	if r.file == nil {
-		return time.Time{}
-	}
 	buf := make([]byte, nextWindow)
-	n, _ := r.file.ReadAt(buf, r.off) // shorter at the end of the file
+	n, _ := r.file.ReadAt(buf, r.off) // shorter at the end of the file, and nothing of a file that is only kept
 	for line := range bytes.Lines(buf[:n]) {
 		_, text := logline.CutTag(string(bytes.TrimSpace(line[:min(len(line), logfile.MaxLineLength)])))
 		if at, ok := logline.ParseTime(text); ok {

@@ -1,6 +1,7 @@
 package diagnose_test
 
 import (
+	"archive/tar"
 	"context"
 	"fmt"
 	"os"
@@ -88,6 +89,32 @@ func TestACopyKeepsTheLastWordsLast(t *testing.T) {
 	require.Equal(t, []string{"saving", "ValueError: bad"}, tailOf(t, dir, diagnose.Filter{Tail: 2}))
 }
 
+// The lines of logs in an archive are sorted by their times too. An archive does not grow.
+func TestLinesOfAnArchiveAreSorted(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "logs.tar")
+	f, err := os.Create(file)
+	require.NoError(t, err)
+	w := tar.NewWriter(f)
+	for name, text := range map[string]string{
+		"x.out": "[2026-06-11 10:00:00] iteration 1\n[2026-06-11 10:00:20] iteration 2\n",
+		"x.err": "[2026-06-11 10:00:10] a warning\nValueError: bad\n[2026-06-11 10:00:15] it ends\n",
+	} {
+		require.NoError(t, w.WriteHeader(&tar.Header{Name: name, Size: int64(len(text)), Mode: 0o600, ModTime: time.Date(2026, 6, 11, 10, 0, 30, 0, time.UTC)}))
+		_, err = w.Write([]byte(text))
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	require.NoError(t, f.Close())
+	require.Equal(t, []string{
+		"[2026-06-11 10:00:00] iteration 1", "[2026-06-11 10:00:10] a warning", "ValueError: bad", "[2026-06-11 10:00:15] it ends",
+		"[2026-06-11 10:00:20] iteration 2",
+	}, tailOf(t, file, diagnose.Filter{}))
+	lines, err := diagnose.NewFollower(logfile.Source{}, diagnose.Filter{}).Look(t.Context(), nil, file)
+	require.NoError(t, err)
+	require.Empty(t, lines)
+}
+
 // Empty lines are skipped, and line ends are cut off.
 func TestEmptyLinesAreNotTold(t *testing.T) {
 	t.Parallel()
@@ -119,6 +146,13 @@ func TestTheSameWordsOfSeveralRanksAreOneLine(t *testing.T) {
 		got = append(got, fmt.Sprint(l.Text, " ", l.Ranks))
 	}
 	require.Equal(t, []string{"nobody's 0", "nobody's 0", "[rank0]: all's 3", "[rank0]: twice 0", "[rank0]: twice 0", "new 2"}, got)
+	for between, told := range map[int]int{4094: 4095, 4095: 4097} { // far apart they are two
+		lines := []diagnose.Line{{Text: "all's", Rank: &zero}}
+		for i := range between {
+			lines = append(lines, diagnose.Line{Text: fmt.Sprint(i), Rank: &zero})
+		}
+		require.Len(t, diagnose.Collapse(append(lines, diagnose.Line{Text: "all's", Rank: &one})), told)
+	}
 }
 
 // srun's labels are tasks, and tasks fill the job's nodes in order.

@@ -243,7 +243,8 @@ func openReader(f *logfile.File, tail int) (*lineReader, error) {
 func tailOffset(file *os.File, size int64, n int) int64 {
 	buf := make([]byte, 64<<10)
 	lines, written := 0, false
-	for end := size; end > 0 && size-end < maxTailRead; {
+	end := size
+	for end > 0 && size-end < maxTailRead {
 		from := max(0, end-int64(len(buf)))
 		got, err := file.ReadAt(buf[:end-from], from)
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -264,11 +265,8 @@ func tailOffset(file *os.File, size int64, n int) int64 {
 			}
 		}
 		end = from
-		if end == 0 {
-			return 0
-		}
 	}
-	return max(0, size-maxTailRead)
+	return end
 }
 
 func (r *lineReader) close() {
@@ -287,12 +285,7 @@ func (r *lineReader) advance() bool {
 		for errors.Is(err, bufio.ErrBufferFull) {
 			part, err = r.buf.ReadSlice('\n')
 			r.off += int64(len(part))
-			if room := logfile.MaxLineLength - len(line); room > 0 {
-				line += string(part[:min(len(part), room)])
-			}
-		}
-		if line == "" && err != nil {
-			return false
+			line += string(part[:min(len(part), logfile.MaxLineLength-len(line))])
 		}
 		r.no++
 		r.text = redact.Clean(strings.TrimRight(line, "\r\n "))

@@ -55,11 +55,7 @@ func (j *job) fit(m *report.Memory) *report.Fit {
 	}
 	args, _ := megatron.Parse(run)
 	was := args.Effective()
-	estimate := was.Memory().GiB()
-	if estimate <= 0 {
-		return nil
-	}
-	scale := (m.TotalGiB - m.FreeGiB - m.OthersGiB + m.TriedGiB) / estimate
+	scale := (m.TotalGiB - m.FreeGiB - m.OthersGiB + m.TriedGiB) / was.Memory().GiB()
 	broken := rules.CheckConfig(was, lang.EN).Problems // the run does not print all arguments, so some rules look broken
 	room := 0.97 * (m.TotalGiB - m.OthersGiB)
 	for _, change := range changes(was) {

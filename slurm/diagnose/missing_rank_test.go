@@ -112,6 +112,10 @@ func TestTheMissingRankIsFoundByOneRule(t *testing.T) {
 		"a thread of one died, and the launcher ended it": {"Exception in thread prefetch:\nTraceback (most recent call last):\n" +
 			"  File \"/usr/lib/python3.11/threading.py\", line 1038, in _bootstrap_inner\n    self.run()\n  File \"/w/t.py\", line 8, in fill\nValueError: the queue is closed\n" +
 			strings.Repeat(diagnosetest.Raised(gloo), 3) + told(0, 1, 3), 2, ""},
+		"a thread of the first died, and the launcher ended it": {"Exception in thread prefetch:\nTraceback (most recent call last):\n" +
+			"  File \"/usr/lib/python3.11/threading.py\", line 1038, in _bootstrap_inner\n    self.run()\n" +
+			"  File \"/w/t.py\", line 8, in fill\nValueError: the queue is closed\n" +
+			strings.Repeat(diagnosetest.Raised(gloo), 3) + told(1, 2, 3), 0, "gpu1"},
 		"the last one of all did not leave by itself": {"Exception in thread prefetch:\nTraceback (most recent call last):\n" +
 			"  File \"/usr/lib/python3.11/threading.py\", line 1038, in _bootstrap_inner\n    self.run()\n  File \"/w/t.py\", line 8, in fill\nValueError: the queue is closed\n" +
 			strings.Repeat(diagnosetest.Raised(gloo), 3) + told(0, 1, 2), 3, "gpu2"},

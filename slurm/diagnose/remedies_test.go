@@ -119,7 +119,10 @@ func TestWhichLaunchIsKnown(t *testing.T) {
 
 // An exception that does not tell a GPU's memory leads to no advice on flags.
 func TestNoChangeIsToldOfWhatIsNotKnown(t *testing.T) {
-	run := dense(64, "--micro-batch-size 4 --tensor-model-parallel-size 2 --sequence-parallel")
+	const flags = "--micro-batch-size 4 --tensor-model-parallel-size 2 --sequence-parallel"
+	run, faulty := dense(64, flags), dense(64, flags+" stray")
+	require.Nil(t, newJob(sourceOf("x"), []*scan.Facts{{}}, Context{Launch: &faulty}).fit(&report.Memory{TotalGiB: 80, TriedGiB: 2, FreeGiB: 1}),
+		"arguments that Megatron refuses")
 	for name, c := range map[string]struct {
 		memory *report.Memory
 		fits   bool

@@ -18,6 +18,8 @@ func TestSlurmsWordDecidesWhereTheLogSaysLittle(t *testing.T) {
 	const told = "torch.distributed.elastic.multiprocessing.api.SignalException: Process 311 got signal: 15\n"
 	const late = "[rank1]:[E ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1, " +
 		"NumelOut=1, Timeout(ms)=600000) ran for 600052 milliseconds before timing out.\n"
+	const step = "slurmstepd: error: *** STEP 7.0 ON gpu1 CANCELLED AT 2026-03-01T10:06:00 ***\n"
+	const whole = "Reading a shard\nThe learning rate is 0.01\nTraining finished.\n"
 	long, code, none := int64(1e6), "3:0", "0:0"
 	steps := diagnosetest.Rounds(4, " iteration {n}/ 400 | elapsed time per iteration (ms): 5000.0 | lm loss: 2.0E+00 |\n")
 	finished := diagnosetest.Rounds(4, " [2026-03-01 10:0{n}:00] iteration {n}/ 4 | lm loss: 2.0E+00 |\n") + "[after training is done] datetime: 2026-03-01 10:05:00\n"
@@ -46,10 +48,30 @@ func TestSlurmsWordDecidesWhereTheLogSaysLittle(t *testing.T) {
 		"told to end, Slurm is silent": {quiet + told, diagnose.Context{JobState: "ENDED"}, outcome.SlurmCancelled},
 		"told to end, and ended well":  {quiet + told, diagnose.Context{JobState: "COMPLETED", ExitCode: "0:0"}, outcome.Success},
 		"told to end after its end":    {finished + told, diagnose.Context{JobState: "ENDED"}, outcome.Success},
-		"says that it was told to end": {quiet + "Received SIGTERM, exiting\n", diagnose.Context{SecondsSinceLastWrite: &long}, outcome.SlurmCancelled},
-		"says so, and wrote on":        {quiet + "Received SIGTERM, exiting\n" + diagnosetest.Rounds(13, "Waiting for part {n}\n"), diagnose.Context{SecondsSinceLastWrite: &long}, outcome.UnknownExit},
-		"told to end, and runs":        {quiet + told, diagnose.Context{JobState: "RUNNING"}, outcome.Running},
-		"told to end, nothing known":   {quiet + told, diagnose.Context{}, outcome.SlurmCancelled},
+		"says that it was told to end": {
+			quiet + "Received SIGTERM, exiting\n", diagnose.Context{SecondsSinceLastWrite: &long}, outcome.SlurmCancelled,
+		},
+		"says so, and a few lines": {
+			quiet + "Received SIGTERM, exiting\n" + diagnosetest.Rounds(12, "Waiting for part {n}\n"),
+			diagnose.Context{SecondsSinceLastWrite: &long},
+			outcome.SlurmCancelled,
+		},
+		"a good end, a failure, no times":  {quiet + "[after training is done]\n" + exited, diagnose.Context{JobState: "ENDED"}, outcome.UnknownExit},
+		"a good end, a failure, completed": {finished + exited, diagnose.Context{JobState: "COMPLETED"}, outcome.Success},
+		"the limit after its end": {
+			whole + "slurmstepd: error: *** JOB 7 ON gpu1 CANCELLED AT 2026-03-01T10:06:00 DUE TO TIME LIMIT ***\n",
+			diagnose.Context{JobState: "TIMEOUT"},
+			outcome.SlurmTimeLimit,
+		},
+		"a step cancelled after it": {whole + step, diagnose.Context{JobState: "COMPLETED"}, outcome.Success},
+		"a step of a cancelled job": {whole + step, diagnose.Context{JobState: "CANCELLED"}, outcome.SlurmCancelled},
+		"says so, and wrote on": {
+			quiet + "Received SIGTERM, exiting\n" + diagnosetest.Rounds(13, "Waiting for part {n}\n"),
+			diagnose.Context{SecondsSinceLastWrite: &long},
+			outcome.UnknownExit,
+		},
+		"told to end, and runs":                       {quiet + told, diagnose.Context{JobState: "RUNNING"}, outcome.Running},
+		"told to end, nothing known":                  {quiet + told, diagnose.Context{}, outcome.SlurmCancelled},
 		"a collective of a running job that is late":  {quiet + late, diagnose.Context{JobState: "RUNNING"}, outcome.NCCLTimeout},
 		"a collective that was late, and steps since": {quiet + late + steps, diagnose.Context{JobState: "RUNNING"}, outcome.Running},
 		"a collective that was late, and a good end":  {quiet + late + finished, diagnose.Context{JobState: "COMPLETED", ExitCode: "0:0"}, outcome.Success},
@@ -69,6 +91,8 @@ func TestSlurmsWordDecidesWhereTheLogSaysLittle(t *testing.T) {
 		})
 	}
 	require.False(t, diagnose.FromJob(slurm.Job{State: slurm.Failed}).OOMKilled)
+	require.False(t, diagnose.FromJob(slurm.Job{}).Array)
+	require.True(t, diagnose.FromJob(slurm.Job{Tasks: map[slurm.State]int{slurm.Failed: 1}}).Array)
 	const stops = "The log stops without an error"
 	require.Contains(t, diagnosetest.With(t, quiet, diagnose.Context{JobState: "ENDED"}).Summary, stops)
 	require.NotContains(t, diagnosetest.With(t, quiet, diagnose.Context{JobState: "FAILED"}).Summary, stops, "Slurm knows of the failure")

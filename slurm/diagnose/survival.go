@@ -429,7 +429,7 @@ func (j *job) ranAnyway(e *scan.Event, live []*scan.Event) bool {
 		switch {
 		case o == e, o.Kind == "" && o.Form == pattern.Bare && o.Class == e.Class: // a launcher's sentence about the same failure
 		case fromScript(o):
-			if o.Class == e.Class && logline.Template(o.Text) == logline.Template(e.Text) && j.after(o) == wentOn {
+			if logline.Template(o.Text) == logline.Template(e.Text) && j.after(o) == wentOn {
 				return true
 			}
 		case o.Weight >= pattern.Death && !o.Agent, scan.IsEnd(o.Class) && !o.StepOnly() && (o.Class != outcome.SlurmCancelled || !j.failedBefore(o, live)):

@@ -19,6 +19,7 @@ import (
 func TestTheOtherFileShowsThatAProgramRan(t *testing.T) {
 	const modules = "Lmod has detected the following error: The following module(s) are unknown:\n\"cuda/13.9\"\n"
 	const absent = "python: can't open file '/w/test.py': [Errno 2] No such file or directory\n"
+	const settings = "/home/a/.bashrc: line 12: /opt/tools/setup: No such file or directory\n"
 	const blank = "/var/spool/slurm_script: line 9: \u00a0: command not found\n"
 	trained := diagnosetest.Rounds(30, "Epoch {n}: Train Loss 0.1\n")
 	for name, c := range map[string]struct{ err, out, class string }{
@@ -29,6 +30,10 @@ func TestTheOtherFileShowsThatAProgramRan(t *testing.T) {
 
 		"another program is not there":         {"fetching the set: 100%\n" + absent, trained + "GPU Epilog Script\n", outcome.EnvLaunch},
 		"one was not there, and others ran on": {absent + "fetching the set: 100%\n", trained + "GPU Epilog Script\n", outcome.Success},
+		"a shell's settings, and nothing else": {settings, "", outcome.EnvLaunch},
+		"a shell's settings, and blank lines":  {settings, "\n \n", outcome.EnvLaunch},
+		"a shell's settings, a program after":  {settings + "loading the set\n", "", outcome.UnknownExit},
+		"a shell's settings, a program beside": {settings, "loading the set\n", outcome.UnknownExit},
 		"a line of a script holds one blank":   {blank, "Starting on gpu1\nJob finished at Sun Nov 22 16:07:34 UTC 2026\n", outcome.Success},
 	} {
 		t.Run(name, func(t *testing.T) {

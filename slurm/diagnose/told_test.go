@@ -126,6 +126,17 @@ func TestTheNewestLinesOfALongLog(t *testing.T) {
 	src, err := logfile.Open(dir)
 	require.NoError(t, err)
 	require.Equal(t, 3001, allLines(t, src, diagnose.Filter{Tail: 1000})[0].LineNo)
+	long := strings.Repeat("y", 9*logfile.MaxLineLength)
+	writeLog(t, filepath.Join(dir, "x.out"), time.Now(), "first", long, "last")
+	require.Equal(t, []string{"first", long[:logfile.MaxLineLength], "last"}, tailOf(t, dir, diagnose.Filter{}))
+	f, err := os.Create(filepath.Join(dir, "x.out"))
+	require.NoError(t, err)
+	_, err = f.WriteString("further back than is searched\n")
+	require.NoError(t, err)
+	_, err = f.WriteAt([]byte("\nthe end\n"), 8<<20+64<<10-9)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	require.Equal(t, []string{"the end"}, tailOf(t, dir, diagnose.Filter{Tail: 3}))
 }
 
 // Lines of programs, and whether they are warnings or errors.

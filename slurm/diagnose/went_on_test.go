@@ -211,6 +211,7 @@ func TestProgramsThatRanBesideAScriptsLine(t *testing.T) {
 		"steps in the other":   {scan.Facts{}, scan.Facts{Progress: words(scan.Enough)}, "gpu1", false, true, true},
 		"a step in the other":  {scan.Facts{}, scan.Facts{Progress: words(scan.Enough - 1)}, "gpu1", false, true, false},
 		"steps beside, itself": {scan.Facts{Progress: words(1)}, scan.Facts{}, "gpu1", false, false, false},
+		"a step after it":      {scan.Facts{Progress: []scan.Mark{{Off: 101, Text: "step"}}}, scan.Facts{}, "gpu1", false, true, false},
 	} {
 		e := &scan.Event{Off: 100, Tag: logline.NoTag}
 		e.Ran.Programs = 5

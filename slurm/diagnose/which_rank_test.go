@@ -210,7 +210,7 @@ func TestATagIsARank(t *testing.T) {
 		"tasks of eight processes":             {job{perNode: 8}, "x", none, tag(2, 3, -1), 19},
 		"the first task of eight processes":    {job{perNode: 8}, "x", none, tag(0, 3, -1), 3},
 		"a file of a node":                     {job{baseRank: []int{8}}, "x", none, tag(-1, 3, -1), 11},
-		"a file of the first node":             {job{baseRank: []int{0}}, "x", none, tag(-1, 3, -1), 3},
+		"a file of the first node":             {job{baseRank: []int{0}, world: 16, perNode: 8}, "x", none, tag(-1, 3, -1), 3},
 		"the only node":                        {job{world: 8, perNode: 8}, "x", none, tag(-1, 3, -1), 3},
 		"one of several nodes":                 {job{world: 16, perNode: 8}, "x", none, tag(-1, 3, -1), -1},
 		"a task is a rank":                     {job{taskRank: true}, "x", none, tag(5, -1, -1), 5},
@@ -280,4 +280,102 @@ func TestANeighbourTellsTheNode(t *testing.T) {
 		j := &job{perNode: c.perNode, given: Context{Nodes: c.given}, ranks: func() int { return c.ranks }}
 		require.Equal(t, c.node, j.nodeByRank(c.rank, c.known), name)
 	}
+}
+
+// Launchers' summaries and start lines tell the first rank of a node.
+func TestTheFirstRankOfANode(t *testing.T) {
+	summary := func(rank, local int, host string) scan.ElasticEntry {
+		return scan.ElasticEntry{Rank: rank, Local: local, Host: host}
+	}
+	for name, c := range map[string]struct {
+		starts []scan.NodeStart
+		told   []scan.ElasticEntry
+		first  map[string]int
+	}{
+		"a start line":              {[]scan.NodeStart{{Host: "gpu2", First: 8, Last: 15}}, nil, map[string]int{"gpu2": 8}},
+		"a summary":                 {nil, []scan.ElasticEntry{summary(11, 3, "gpu2")}, map[string]int{"gpu2": 8}},
+		"a summary of rank 0":       {nil, []scan.ElasticEntry{summary(0, 0, "gpu1")}, map[string]int{"gpu1": 0}},
+		"one that names no rank":    {nil, []scan.ElasticEntry{summary(-1, 3, "gpu2")}, map[string]int{}},
+		"one that names no place":   {nil, []scan.ElasticEntry{summary(11, -1, "gpu2")}, map[string]int{}},
+		"one that names no node":    {nil, []scan.ElasticEntry{summary(11, 3, "")}, map[string]int{}},
+		"an earlier attempt's line": {[]scan.NodeStart{{Host: "gpu2", First: 8}, {Host: "gpu1", First: 8, Attempt: 1}}, nil, map[string]int{"gpu1": 8}},
+	} {
+		require.Equal(t, c.first, (&job{files: []*scan.Facts{{NodeStarts: c.starts, Elastic: c.told}}}).firstRanks(), name)
+	}
+}
+
+// A launcher's summaries tell the rank of a process by its number.
+func TestSummariesTellTheRankOfAProcess(t *testing.T) {
+	told := func(rank int, pid string) scan.ElasticEntry { return scan.ElasticEntry{Rank: rank, Pid: pid} }
+	for name, c := range map[string]struct {
+		told []scan.ElasticEntry
+		rank int
+	}{
+		"one":                            {[]scan.ElasticEntry{told(3, "4711")}, 3},
+		"the first rank":                 {[]scan.ElasticEntry{told(0, "4711")}, 0},
+		"the same twice":                 {[]scan.ElasticEntry{told(0, "4711"), told(0, "4711")}, 0},
+		"two, on two nodes":              {[]scan.ElasticEntry{told(0, "4711"), told(3, "4711")}, -1},
+		"one of which the rank is known": {[]scan.ElasticEntry{told(-1, "4711"), told(3, "4711")}, 3},
+		"another process":                {[]scan.ElasticEntry{told(3, "4712")}, -1},
+	} {
+		e := &scan.Event{Text: "/w/run.sh: line 20:  4711 Killed                  python3 -u train.py"}
+		require.Equal(t, c.rank, (&job{files: []*scan.Facts{{Elastic: c.told}}}).rankOfProcess(e), name)
+	}
+}
+
+// The first rank of the node of each file, by tags, log folders, other files of the node and file names.
+func TestTheFirstRankOfAFilesNode(t *testing.T) {
+	const folder = "logs/none_ab12cd34/attempt_0/"
+	tag := func(label, local int) logline.Tag { return logline.Tag{Label: label, Local: local, Rank: -1} }
+	seen := func(t logline.Tag, rank int) *scan.Facts { return &scan.Facts{Bases: map[logline.Tag]int{t: rank}} }
+	summed := &scan.Facts{Elastic: []scan.ElasticEntry{{Rank: 11, Local: 3, Host: "gpu2"}}}
+	for name, c := range map[string]struct {
+		names []string
+		files []*scan.Facts
+		given Context
+		world string
+		want  []int
+	}{
+		"a tag":                         {[]string{"x"}, []*scan.Facts{seen(tag(-1, 3), 11)}, Context{}, "", []int{8}},
+		"a tag of the first process":    {[]string{"x"}, []*scan.Facts{seen(tag(-1, 0), 8)}, Context{}, "", []int{8}},
+		"a tag without a process":       {[]string{"x"}, []*scan.Facts{seen(tag(-1, -1), 11)}, Context{}, "", []int{-1}},
+		"a tag with a task":             {[]string{"x"}, []*scan.Facts{seen(tag(0, 3), 11)}, Context{}, "", []int{-1}},
+		"launchers' words":              {[]string{"x"}, []*scan.Facts{{Local0: []int{8, 8}}}, Context{}, "", []int{8}},
+		"two launchers' words":          {[]string{"x"}, []*scan.Facts{{Local0: []int{8, 16}}}, Context{}, "", []int{-1}},
+		"a tag beside launchers' words": {[]string{"x"}, []*scan.Facts{{Local0: []int{16}, Bases: map[logline.Tag]int{tag(-1, 3): 11}}}, Context{}, "", []int{8}},
+		"the only launcher's folder":    {[]string{folder + "1/stdout.log", "y"}, []*scan.Facts{{}, summed}, Context{}, "", []int{8, -1}},
+		"a folder with its own word":    {[]string{folder + "1/stdout.log", "y"}, []*scan.Facts{{Local0: []int{16}}, summed}, Context{}, "", []int{16, -1}},
+		"two files of a node, the first": {
+			[]string{"a-gpu2.out", "b-gpu2.err"}, []*scan.Facts{seen(tag(-1, 3), 11), {}}, Context{Nodes: []string{"gpu1", "gpu2"}}, "", []int{8, 8},
+		},
+		"two files of a node, the second": {
+			[]string{"a-gpu2.out", "b-gpu2.err"}, []*scan.Facts{{}, seen(tag(-1, 3), 11)}, Context{Nodes: []string{"gpu1", "gpu2"}}, "", []int{8, 8},
+		},
+		"two files of which nobody knows": {[]string{"a.out", "b.err"}, []*scan.Facts{seen(tag(-1, 3), 11), {}}, Context{}, "", []int{8, -1}},
+		"a node's number":                 {[]string{"train_node1_a.log"}, []*scan.Facts{{Locals: map[int]bool{7: true}}}, Context{}, "", []int{8}},
+		"the last node's number":          {[]string{"train_node1_a.log"}, []*scan.Facts{{Locals: map[int]bool{7: true}}}, Context{}, "16", []int{8}},
+		"a number that is too great":      {[]string{"train_node2_a.log"}, []*scan.Facts{{Locals: map[int]bool{7: true}}}, Context{}, "16", []int{-1}},
+		"a node's number, and no process": {[]string{"train_node1_a.log"}, []*scan.Facts{{}}, Context{}, "", []int{-1}},
+		"a node's number beside its words": {
+			[]string{"train_node1_a.log"}, []*scan.Facts{{Locals: map[int]bool{7: true}, Local0: []int{24}}}, Context{}, "", []int{24},
+		},
+	} {
+		if c.world != "" {
+			c.files[0].Args = map[string]string{"world_size": c.world}
+		}
+		j := newJob(sourceOf(c.names...), c.files, c.given)
+		j.firstRank = j.firstRanks()
+		j.placeFiles()
+		require.Equal(t, c.want, j.baseRank, name)
+	}
+}
+
+// A rank's watchdog may speak in two files: the timeout counts.
+func TestALateCollectiveCountsInWhicheverFile(t *testing.T) {
+	late, quiet := &scan.NCCLRank{TimedOut: true, Seq: 1}, &scan.NCCLRank{Seq: 2}
+	told := func(n *scan.NCCLRank) *scan.Facts { return &scan.Facts{NCCL: map[int]*scan.NCCLRank{0: n}} }
+	for name, files := range map[string][]*scan.Facts{"the first": {told(late), told(quiet)}, "the second": {told(quiet), told(late)}} {
+		require.Same(t, late, newJob(sourceOf("x", "y"), files, Context{}).nccl[0], name)
+	}
+	require.Same(t, late, newJob(sourceOf("x", "y"), []*scan.Facts{told(late), told(&scan.NCCLRank{TimedOut: true})}, Context{}).nccl[0], "the first of two")
 }

@@ -113,6 +113,34 @@ func TestStartLinesOfNodesAreNoRanks(t *testing.T) {
 	}
 }
 
+// The second of two numbered files is a node's if it tells of another rank than its number, or of several.
+func TestAFileThatTellsOfOtherRanksIsANodes(t *testing.T) {
+	told := func(rank, local int) scan.Facts {
+		return scan.Facts{Elastic: []scan.ElasticEntry{{Rank: rank, Local: local}}}
+	}
+	for name, c := range map[string]struct {
+		f    scan.Facts
+		rank int
+	}{
+		"nothing":                       {scan.Facts{}, 1},
+		"lines of its rank":             {scan.Facts{Ranks: map[int]bool{1: true}}, 1},
+		"lines of another":              {scan.Facts{Ranks: map[int]bool{0: true}}, -1},
+		"a launcher's word on its rank": {told(1, 0), 1},
+		"on another":                    {told(2, 0), -1},
+		"on the first":                  {told(0, 0), -1},
+		"on none":                       {told(-1, 0), 1},
+		"on the second of a node":       {told(1, 1), -1},
+		"a start line of its rank":      {scan.Facts{NodeStarts: []scan.NodeStart{{First: 1, Last: 1}}}, 1},
+		"a start line from its rank on": {scan.Facts{NodeStarts: []scan.NodeStart{{First: 1, Last: 2}}}, -1},
+		"a start line up to its rank":   {scan.Facts{NodeStarts: []scan.NodeStart{{First: 0, Last: 1}}}, -1},
+	} {
+		j := newJob(sourceOf("x-0.log", "x-1.log"), []*scan.Facts{{}, &c.f}, Context{})
+		j.fileRank, j.fileNode = []int{-1, -1}, []string{"", ""}
+		j.placeSeries()
+		require.Equal(t, c.rank, j.fileRank[1], name)
+	}
+}
+
 // The names that srun --error=err.%t produces, and a log's older parts.
 func TestNumbersAtTheEndOfNamesMayBeRanks(t *testing.T) {
 	for name, c := range map[string]struct {
