@@ -406,6 +406,16 @@ func (c *Cluster) Cancel(_ context.Context, id slurm.JobID) error {
 	})
 }
 
+// Signal sends a signal to the tasks of a running job, but not to its batch script.
+func (c *Cluster) Signal(_ context.Context, id slurm.JobID, name string) error {
+	return c.forEachElement(id, func(r record) error {
+		if r.Job.State != slurm.Running {
+			return nil
+		}
+		return c.store.updateControl(r.Job.ID, func(ctl *control) { ctl.Signals = append(ctl.Signals, name) })
+	})
+}
+
 // Test returns the error that Submit would return, or the time at which the job would
 // start.
 func (c *Cluster) Test(_ context.Context, s slurm.Submission) (slurm.Estimate, error) {
