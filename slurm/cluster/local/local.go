@@ -293,7 +293,7 @@ func (c *Cluster) view(r record) slurm.Job {
 		if j.EndedAt != nil {
 			end = *j.EndedAt
 		}
-		j.ElapsedS = int64(end.Sub(*j.StartedAt) / time.Second)
+		j.ElapsedS = max(int64(end.Sub(*j.StartedAt)/time.Second), 0) // a clock may be set back
 	}
 	return j
 }

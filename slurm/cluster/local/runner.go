@@ -195,7 +195,7 @@ func (r *runner) finish(state slurm.State, reason string) error {
 		run := j.Last()
 		run.State, run.EndedAt = slurm.Requeued, &now
 		if j.StartedAt != nil {
-			run.ElapsedS = int64(now.Sub(*j.StartedAt) / time.Second)
+			run.ElapsedS = max(int64(now.Sub(*j.StartedAt)/time.Second), 0)
 		}
 		r.rec.Earlier = append(r.rec.Earlier, run)
 		j.Restarts++
