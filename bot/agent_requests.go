@@ -86,13 +86,18 @@ func (b *Bot) poll(ctx context.Context, seen map[string]bool) error {
 
 func agentKey(id string, p card.Place) string { return "agent/" + id + "@" + p.Team + "/" + p.Channel }
 
+// langAt returns the language of the person to whom a place's messages go.
+func (b *Bot) langAt(ctx context.Context, p card.Place) lang.Lang {
+	return b.people.Settings(ctx, p.Team, p.Channel).LangOr(lang.EN)
+}
+
 // agentAsks returns the message with the two buttons, one for each place.
 func (b *Bot) agentAsks(ctx context.Context, r ops.Approval) (owed []store.SlackMessage) {
-	l := lang.EN
-	rendered := answer.Render(agentDoc(r, l), l)
-	first := rendered.Messages[0]
-	bs := slices.Concat(first[:min(len(first), answer.MaxBlocks-2)], agentRow(r, l))
 	for _, p := range b.people.Deciders(ctx) {
+		l := b.langAt(ctx, p)
+		rendered := answer.Render(agentDoc(r, l), l)
+		first := rendered.Messages[0]
+		bs := slices.Concat(first[:min(len(first), answer.MaxBlocks-2)], agentRow(r, l))
 		key := agentKey(r.ID, p)
 		owed = append(owed, b.out.Owe(key, key,
 			outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))
@@ -143,17 +148,18 @@ func (b *Bot) decide(ctx context.Context, a incoming.Ask, yes bool) []store.Slac
 	if err != nil {
 		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
-	l := lang.EN
-	doc := agentDoc(r, l)
-	doc.Title, doc.Tone = textAgentYes.In(l), view.Good
+	title, tone := textAgentYes, view.Good
 	if !yes {
-		doc.Title, doc.Tone = textAgentNo.In(l), view.Bad
+		title, tone = textAgentNo, view.Bad
 	}
-	rendered := answer.Render(doc, l)
-	// An edit notifies nobody, so this mention only names the operator.
-	bs := slices.Concat(rendered.Messages[0], []slack.Block{personLine(textDecidedBy, a.User, l)})
 	var owed []store.SlackMessage
 	for _, p := range b.people.Deciders(ctx) {
+		l := b.langAt(ctx, p)
+		doc := agentDoc(r, l)
+		doc.Title, doc.Tone = title.In(l), tone
+		rendered := answer.Render(doc, l)
+		// An edit notifies nobody, so this mention only names the operator.
+		bs := slices.Concat(rendered.Messages[0], []slack.Block{personLine(textDecidedBy, a.User, l)})
 		key := agentKey(r.ID, p)
 		owed = append(owed, b.out.Owe(key+"/decided", key,
 			outbox.Message{Do: outbox.Update, Team: p.Team, Ref: key, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))
@@ -163,7 +169,8 @@ func (b *Bot) decide(ctx context.Context, a incoming.Ask, yes bool) []store.Slac
 		if who.Channel == a.User && (who.Team == "" || who.Team == a.Team) {
 			continue
 		}
-		told := answer.Render(view.Doc{Title: fmt.Sprintf(textYourAgent.In(l), r.Op), Tone: doc.Tone, Sections: []view.Section{{Text: doc.Title}}}, l)
+		l := b.langAt(ctx, who)
+		told := answer.Render(view.Doc{Title: fmt.Sprintf(textYourAgent.In(l), r.Op), Tone: tone, Sections: []view.Section{{Text: title.In(l)}}}, l)
 		owed = append(owed, b.out.Owe(agentKey(r.ID, who)+"/told", "t/"+who.Channel,
 			outbox.Message{Do: outbox.Post, Team: who.Team, Channel: who.Channel, Text: told.Text, Blocks: answer.BlocksJSON(told.Messages[0])}))
 	}

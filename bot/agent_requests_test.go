@@ -61,6 +61,26 @@ func TestAnAgentsWriteIsDecidedByAButton(t *testing.T) {
 }
 
 // A request that is longer than a message can be decided too.
+// Each operator, and the agent's person, reads about it in the language that they chose.
+func TestAnAgentsRequestIsInTheReadersLanguage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, func(c *bot.Config) { c.Policy.Operators = []string{"U5", "U6"} })
+		for _, who := range []string{"U1", "U5"} {
+			s.Slash("settings lang zh", map[string]any{"user_id": who})
+		}
+		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "more than 512 GPU hours", nil, "")
+		require.NoError(t, err)
+		q := s.said("An agent asks for your approval")
+		s.said("智能体申请审批")
+		action, value := buttonOf(t, q, "Approve")
+		s.Press(q, action, value, "U6")
+		s.said("the agent's next call does it")
+		s.said("已批准：智能体再次调用即执行")
+		require.Equal(t, "DU1", s.said("您的智能体申请的 cancel 已有结果").Channel)
+	})
+}
+
 func TestALongRequestOfAnAgentHasItsButtons(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

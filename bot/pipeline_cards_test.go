@@ -11,6 +11,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -65,7 +66,7 @@ steps:
 		require.Contains(t, text(one), "0 of 2 steps completed")
 		tell(first, slurm.Completed)
 		tell(second, slurm.Failed, func(n *card.News) {
-			n.Why = "CUDA out of <memory>"
+			n.Says = lang.Same("CUDA out of <memory>")
 			n.Cause = &view.Doc{Title: "out of memory", Sections: []view.Section{{Text: "rank 3 ran out"}}}
 		})
 		s.Wait("the failure on the card and in its thread", func(st slacktest.State) bool {

@@ -29,6 +29,9 @@ var (
 	textStill       = lang.Text{EN: "Waiting or running", ZH: "排队或运行中"}
 )
 
+// mostNamed is how many jobs of a cause a digest names.
+const mostNamed = 8
+
 // digestLoop sends the daily digests that people have asked for.
 func (nf *Notifier) digestLoop(ctx context.Context) {
 	tick := time.NewTicker(5 * time.Minute)
@@ -155,7 +158,14 @@ func digestOf(day dayCounts, l lang.Lang) view.Doc {
 	}})
 	var lines []string
 	for _, class := range slices.Sorted(maps.Keys(day.failed)) {
-		lines = append(lines, wording.CauseWords(class, l)+answer.Colon.In(l)+answer.Cut(strings.Join(day.failed[class], ", "), 300))
+		var names []string
+		for _, name := range day.failed[class][:min(len(day.failed[class]), mostNamed)] {
+			names = append(names, answer.Cut(name, 60))
+		}
+		if more := len(day.failed[class]) - mostNamed; more > 0 {
+			names = append(names, textAndMore.With(more).In(l))
+		}
+		lines = append(lines, wording.CauseWords(class, l)+answer.Colon.In(l)+strings.Join(names, ", "))
 	}
 	if len(lines) > 0 {
 		doc.Sections = append(doc.Sections, view.Section{Heading: wording.Failures.In(l), Items: lines})

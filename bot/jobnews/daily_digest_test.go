@@ -2,7 +2,9 @@ package jobnews
 
 import (
 	"flag"
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,4 +28,19 @@ func TestTheDigestIsWhatItWas(t *testing.T) {
 		slacktest.SameView(t, filepath.Join("testdata", "views", "digest."+string(l)+".json"), blocks, *update)
 	}
 	slacktest.CheckTypes(t, filepath.Join("..", "..", "tools", "node", "node_modules"), all)
+}
+
+// A bad night's digest says how many more jobs failed than it names.
+func TestADigestCountsWhatItDoesNotName(t *testing.T) {
+	var jobs []string
+	for i := range 30 {
+		jobs = append(jobs, fmt.Sprintf("%d %s", 5000+i, strings.Repeat("long", 40)))
+	}
+	doc := digestOf(dayCounts{failed: map[string][]string{"cuda_oom": jobs}}, lang.EN)
+	line := doc.Sections[1].Items[0]
+	require.Contains(t, line, "5007 long")
+	require.NotContains(t, line, "5008 long")
+	require.True(t, strings.HasSuffix(line, "…, and 22 more"), line)
+	require.Less(t, len(line), 700)
+	require.Contains(t, digestOf(dayCounts{failed: map[string][]string{"cuda_oom": jobs}}, lang.ZH).Sections[1].Items[0], "另有 22 个")
 }

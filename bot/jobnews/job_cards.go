@@ -204,7 +204,7 @@ func (nf *Notifier) Tell(ctx context.Context, n card.News) error {
 	if err != nil {
 		return err
 	}
-	followers, err := nf.followers(ctx, n.Job)
+	followers, l, err := nf.followers(ctx, n.Job)
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (nf *Notifier) Tell(ctx context.Context, n card.News) error {
 		if len(followers) == 0 {
 			return nil
 		}
-		k = card.Card{Began: nf.now(), Team: followers[0].Team}
+		k = card.Card{Began: nf.now(), Team: followers[0].Team, Lang: l}
 	}
 	owner, pipeline := jobcontrol.PipelineOf(ctx, nf.Reader(ctx, n.Job), n.Job.Cluster, n.Job.ID)
 	isStep := pipeline != ""
@@ -372,11 +372,12 @@ func (nf *Notifier) langOfCard(ctx context.Context, k *card.Card) lang.Lang {
 	return nf.people.Settings(ctx, k.Team, k.User).LangOr(k.Lang)
 }
 
-// cardLang returns the language of a job's card.
+// cardLang returns the language of a job's card, also of one that is still to come.
 func (nf *Notifier) cardLang(ctx context.Context, j slurm.Job) lang.Lang {
 	k, ok, err := nf.Card(ctx, j.Cluster, j.ID)
 	if err != nil || !ok {
-		return lang.EN
+		_, l, _ := nf.followers(ctx, j)
+		return cmp.Or(l, lang.EN)
 	}
 	return nf.langOfCard(ctx, &k)
 }

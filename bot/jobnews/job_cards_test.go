@@ -10,7 +10,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/people"
 	"github.com/megatron-ops/megatron-ops/bot/record"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -148,9 +150,25 @@ func TestFollowersSeeAJob(t *testing.T) {
 	require.Contains(t, failed, "post C8: ❌ gpt (4711): failed")
 	require.Len(t, failed, 4)
 
+	require.NoError(t, s.kept.Put(s.ctx, record.Settings, "T1/U2", people.Settings{Lang: lang.ZH}, time.Time{}))
+	other := run(slurm.Running)
+	other.ID = "4713"
+	require.Equal(t, lang.ZH, s.cardLang(s.ctx, other))
+	require.Contains(t, s.tell(card.News{Job: other}), "post C9: 🔵 gpt（4713）：运行中", "in the language of who made the place follow")
+
 	ended := run(slurm.Completed)
 	ended.ID = "4712"
 	require.Len(t, s.tell(card.News{Job: ended}), 2, "of a job that was over before anybody looked, its card and its end")
+}
+
+func TestAPipelinesCardIsInOneLanguage(t *testing.T) {
+	t.Parallel()
+	id := slurm.JobID("4711")
+	_, blocks := drawPipeline(
+		jobcontrol.PipelineOut{Name: "nightly", Steps: []jobcontrol.PipelineStep{{Name: "prep", JobID: &id, State: slurm.Failed}}},
+		map[slurm.JobID]stepState{id: {State: slurm.Failed, Says: lang.Text{EN: "GPU out of memory", ZH: "显存不足"}, Why: "GPU out of memory"}}, lang.ZH)
+	require.Contains(t, string(blocks), "显存不足")
+	require.NotContains(t, string(blocks), "out of memory")
 }
 
 // One person looks after a failure: it is said on the card and in its thread.

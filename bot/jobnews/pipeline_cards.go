@@ -1,6 +1,7 @@
 package jobnews
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -30,7 +31,8 @@ type pipelineCard struct {
 
 type stepState struct {
 	State                 slurm.State
-	Why                   string
+	Says                  lang.Text // why the job ended
+	Why                   string    // the same in one language, in records that have no Says
 	Iteration, Iterations int
 }
 
@@ -65,7 +67,7 @@ func (nf *Notifier) tellPipeline(
 		c.Heard = map[slurm.JobID]stepState{}
 	}
 	n := k.News
-	c.Heard[n.Job.ID] = stepState{n.Job.State, n.Why, n.Iteration, n.Iterations}
+	c.Heard[n.Job.ID] = stepState{n.Job.State, n.Says, n.Why, n.Iteration, n.Iterations}
 	c.Places = addPlaces(c.Places, followers...)
 	out := r.Answer(call)
 	for i := range out.Steps {
@@ -125,8 +127,8 @@ func drawPipeline(p jobcontrol.PipelineOut, heard map[slurm.JobID]stepState, l l
 		if s.State == slurm.Running && h.Iterations > 0 {
 			parts = append(parts, textAtIter.With(h.Iteration, h.Iterations).In(l))
 		}
-		if s.State.Ended() && h.Why != "" {
-			parts = append(parts, answer.Escape(answer.Cut(answer.OneLine(h.Why), 120)))
+		if why := cmp.Or(h.Says.In(l), h.Why); s.State.Ended() && why != "" {
+			parts = append(parts, answer.Escape(answer.Cut(answer.OneLine(why), 120)))
 		}
 		lines = append(lines, strings.Join(parts, " · "))
 	}

@@ -157,15 +157,21 @@ func (nf *Notifier) subscriptions(ctx context.Context) (list []subscription, err
 	return list, err
 }
 
-// followers returns the places that follow a job in its present state.
-func (nf *Notifier) followers(ctx context.Context, j slurm.Job) (ps []card.Place, err error) {
+// followers returns the places that follow a job in its present state, and the language of
+// the person who made the first of them follow it.
+func (nf *Notifier) followers(ctx context.Context, j slurm.Job) (ps []card.Place, l lang.Lang, err error) {
 	all, err := nf.subscriptions(ctx)
 	for _, s := range all {
-		if s.shows(j) && !slices.Contains(ps, s.place) {
-			ps = append(ps, s.place)
+		if !s.shows(j) || slices.Contains(ps, s.place) {
+			continue
+		}
+		if ps = append(ps, s.place); len(ps) == 1 {
+			var by string
+			_, err = nf.cfg.Store.Get(ctx, record.Follow, s.key(), nf.now(), &by)
+			l = nf.people.Settings(ctx, s.place.Team, by).Lang
 		}
 	}
-	return ps, err
+	return ps, l, err
 }
 
 // Mute stops mentioning the person for one job, or starts it again.

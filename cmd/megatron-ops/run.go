@@ -249,12 +249,13 @@ func (sh *shell) warnOfLang() {
 // explain prints what is wrong and what would work, for people.
 func (sh *shell) explain(e *ops.Error) {
 	width := widthOf(sh.err)
-	for _, e := range append([]*ops.Error{e}, e.More...) {
+	all := append([]*ops.Error{e}, e.More...)
+	for i, e := range all {
 		fmt.Fprint(sh.err, view.Behind("megatron-ops: ", e.Line(sh.lang), width))
 		for _, d := range e.Details {
 			fmt.Fprint(sh.err, view.Behind("  ", d.In(sh.lang), width))
 		}
-		if e.Fix.EN != "" {
+		if e.Fix.EN != "" && (i+1 == len(all) || all[i+1].Fix != e.Fix) { // once where it is the same for several
 			fmt.Fprint(sh.err, view.Behind("megatron-ops: ", lang.Text{EN: "try: ", ZH: "建议："}.In(sh.lang)+e.Fix.In(sh.lang), width))
 		}
 	}

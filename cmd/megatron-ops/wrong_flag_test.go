@@ -31,3 +31,14 @@ func TestAWrongFlagOrWordIsToldInTheLanguageThatAFlagNames(t *testing.T) {
 		require.Empty(t, out.String(), line)
 	}
 }
+
+// Advice that is the same for several wrong fields is told once, behind the last of them.
+func TestTheSameAdviceIsToldOnce(t *testing.T) {
+	t.Setenv("MEGATRON_OPS_STATE_DIR", t.TempDir())
+	var out, errs bytes.Buffer
+	spec := strings.NewReader("first_wrong: 1\nsecond_wrong: 2\nnoodes: 3\n")
+	require.Equal(t, 2, run(t.Context(), []string{"plan", "-f", "-"}, streams{in: spec, out: &out, err: &errs}))
+	require.Equal(t, 1, strings.Count(errs.String(), "the fields are"), errs.String())
+	require.Less(t, strings.Index(errs.String(), "second_wrong:"), strings.Index(errs.String(), "the fields are"))
+	require.Contains(t, errs.String(), "did you mean nodes?")
+}

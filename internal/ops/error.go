@@ -143,7 +143,7 @@ func FieldErrors(err error) error {
 	for _, f := range job.AsFieldErrors(err) {
 		value := ""
 		if f.Value != "" {
-			value = fmt.Sprintf("%q ", f.Value)
+			value = fmt.Sprintf("%q ", f.Given())
 		}
 		e := &Error{Code: BadInput, Field: f.Field}
 		e.Message.EN, e.Fix.EN = f.In(lang.EN)

@@ -57,6 +57,9 @@ func Decode(raw []byte, into any, own map[string]*string) error {
 	if len(d.errs) == 0 {
 		return nil
 	}
+	if d.left > 0 {
+		d.errs = append(d.errs, InputError("", lang.Text{EN: "errors not listed here: %d", ZH: "另有 %d 处错误未列出"}.With(d.left), lang.Text{}))
+	}
 	first := *d.errs[0]
 	first.More = d.errs[1:]
 	return &first
@@ -67,6 +70,7 @@ var specType = reflect.TypeFor[job.Spec]()
 type decoder struct {
 	tree.Decoder
 	errs []*Error
+	left int                // errors beyond mostErrors
 	own  map[string]*string // the surface's arguments; see Decode
 }
 
@@ -76,6 +80,7 @@ const mostErrors = 20
 
 func (d *decoder) addError(path string, message, fix lang.Text) {
 	if len(d.errs) >= mostErrors {
+		d.left++
 		return
 	}
 	d.errs = append(d.errs, InputError(path, message, fix))
@@ -142,9 +147,11 @@ func (d *decoder) spec(_ string, n tree.Node, v reflect.Value, tag reflect.Struc
 
 // unknown reports a name that is no argument.
 func (d *decoder) unknown(path, key string, _ tree.Node, t reflect.Type) {
+	fix := lang.Text{}
 	if len(d.errs) < mostErrors {
-		d.addError(path, noArgument, d.unknownFix(key, fieldsOf(t), path == key))
+		fix = d.unknownFix(key, fieldsOf(t), path == key)
 	}
+	d.addError(path, noArgument, fix)
 }
 
 // after checks what a struct's tags require of the values in n, and fills in defaults.
@@ -237,7 +244,7 @@ func describeValue(n tree.Node) lang.Text {
 	switch n.Kind {
 	case tree.Text:
 		if len(n.Text) > 40 {
-			n.Text = n.Text[:40] + "…"
+			n.Text = strings.ToValidUTF8(n.Text[:40], "") + "…"
 		}
 		return lang.Text{EN: "the string %q", ZH: "字符串 %q"}.With(n.Text)
 	case tree.Int, tree.Real:

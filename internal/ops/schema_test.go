@@ -79,6 +79,7 @@ func TestDecodeTellsEveryMistakeWithItsField(t *testing.T) {
 		{`{"job":true}`, "job", "is true, not a string", `such as "true"`},
 		{`{"job":["1"]}`, "job", "is a list, not a string", ""},
 		{`{"job":"1","tail":"many"}`, "tail", `is the string "many", not a whole number`, "such as 8"},
+		{`{"job":"1","tail":"` + strings.Repeat("两", 20) + `"}`, "tail", `is the string "` + strings.Repeat("两", 13) + `…", not`, ""},
 		{`{"job":"1","tail":1.5}`, "tail", "is the number 1.5", ""},
 		{`{"job":"1","mode":"quick"}`, "mode", `is "quick"`, "use one of fast, slow"},
 		{`{"job":"1","args":["a",{}]}`, "args[1]", "is an object, not a string", ""},
@@ -135,7 +136,9 @@ func TestManyMistakesAreNotAllTold(t *testing.T) {
 	for _, args := range []string{`{` + names(4000) + `"job":"1"}`, `{"spec":{` + names(4000) + `"nodes":1},"job":"1"}`} {
 		err := Decode([]byte(args), &in, nil)
 		require.Error(t, err)
-		require.Len(t, AsError(err).More, 19, args[:40])
+		more := AsError(err).More
+		require.Len(t, more, 20, args[:40])
+		require.Equal(t, "errors not listed here: 3980", more[19].Message.EN, "so that nobody believes to have mended all")
 	}
 	require.ErrorContains(t, Decode([]byte(`{"env":{`+names(100_000)+`"job":"1"}}`), &in, nil), "env: has more than 4096 names")
 }

@@ -55,6 +55,8 @@ func TestAllFieldsThatAreWrongAreSaid(t *testing.T) {
 	require.Equal(t, BadInput, e.Code)
 	require.Len(t, e.More, 1)
 	require.Equal(t, "name: is missing", e.More[0].Error())
+	long := FieldErrors(job.FieldErrors{{Field: "time", Value: strings.Repeat("x", 100_000), Msg: lang.Same("is no time")}})
+	require.Less(t, len(long.Error()), 300)
 	require.Equal(t, "not YAML", FieldErrors(errors.New("not YAML")).Error())
 }
 

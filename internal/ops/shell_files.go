@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/near"
 )
 
 const maxSpec = 1 << 20
@@ -34,7 +35,11 @@ func (c *Call) ReadFile(field, path string) ([]byte, error) {
 	st, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, InputError(field, lang.Text{EN: "%s: there is no such file", ZH: "没有文件 %s"}.With(path), lang.Text{EN: "check the path", ZH: "请检查路径"})
+		fix := lang.Text{EN: "check the path", ZH: "请检查路径"}
+		if name := fileLike(path); name != "" {
+			fix = DidYouMean.With(name)
+		}
+		return nil, InputError(field, lang.Text{EN: "%s: there is no such file", ZH: "没有文件 %s"}.With(path), fix)
 	case err != nil:
 		return nil, InputError(field, fileError(path, err), lang.Text{EN: "check the path and its permissions", ZH: "请检查路径及其权限"})
 	case !st.Mode().IsRegular():
@@ -47,6 +52,19 @@ func (c *Call) ReadFile(field, path string) ([]byte, error) {
 		return nil, InputError(field, fileError(path, err), lang.Text{EN: "check the file's permissions", ZH: "请检查文件权限"})
 	}
 	return b, nil
+}
+
+// fileLike returns the name of the file beside path whose name differs least, or "".
+func fileLike(path string) string {
+	beside, _ := os.ReadDir(filepath.Dir(path)) // a folder that cannot be read has no names
+	var names []string
+	for _, e := range beside {
+		if e.Type().IsRegular() {
+			names = append(names, e.Name())
+		}
+	}
+	name := filepath.Base(path)
+	return near.Word(name, names, min(3, 1+len(name)/4))
 }
 
 // fileError says what is wrong with the file at path.

@@ -41,6 +41,10 @@ func TestFilesAreTheShells(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.text, string(b))
 	}
+	for path, fix := range map[string]string{"spec.yml": "did you mean spec.yaml?", "gone": "check the path", "none/spec.yaml": "check the path"} {
+		_, err := (&Call{Who: Caller{Surface: Shell}, Dir: dir}).ReadFile("file", path)
+		require.Equal(t, fix, AsError(err).Fix.EN)
+	}
 	for n, fails := range map[int]bool{maxSpec: false, maxSpec + 1: true} {
 		_, err := (&Call{Who: Caller{Surface: Shell}, Stdin: strings.NewReader(strings.Repeat("x", n))}).ReadFile("file", "-")
 		require.Equal(t, fails, err != nil, "%d bytes from standard input", n)

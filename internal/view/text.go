@@ -111,7 +111,13 @@ func (t *textWriter) blank() {
 func (t *textWriter) section(s Section) {
 	if s.Fold && len(s.Items) > 0 && t.s.Folded != "" {
 		t.blank()
-		t.line(t.paint(faint, Plainly(fmt.Sprintf(t.s.Folded, s.Heading, len(s.Items)))))
+		said := Plainly(fmt.Sprintf(t.s.Folded, s.Heading, len(s.Items)))
+		if t.s.Width > narrowest {
+			said = wrap(said, t.s.Width)
+		}
+		for l := range strings.SplitSeq(said, "\n") {
+			t.line(t.paint(faint, l))
+		}
 		return
 	}
 	if s.Heading != "" {
@@ -123,21 +129,7 @@ func (t *textWriter) section(s Section) {
 			t.wrapped("", Plainly(l))
 		}
 	}
-	if len(s.Facts) > 0 {
-		width := 0
-		for _, f := range s.Facts {
-			width = max(width, lipgloss.Width(f.Name))
-		}
-		for _, f := range s.Facts {
-			for i, l := range strings.Split(f.Value, "\n") {
-				name := ""
-				if i == 0 {
-					name = Plainly(f.Name)
-				}
-				t.wrapped("  "+t.paint(faint, pad(name, width))+"  ", Plainly(l))
-			}
-		}
-	}
+	t.facts(s.Facts)
 	if s.Table != nil {
 		t.table(*s.Table)
 	}
@@ -149,9 +141,33 @@ func (t *textWriter) section(s Section) {
 			t.wrapped("    "+l[:len(l)-len(inner)], Plainly(inner))
 		}
 	}
+	if s.Narrow != "" && t.s.Width > 0 && lipgloss.Width(s.Code)+2 > t.s.Width {
+		s.Code = s.Narrow
+	}
 	if s.Code != "" {
 		for l := range strings.SplitSeq(strings.TrimSuffix(s.Code, "\n"), "\n") {
 			t.b.WriteString("  " + Plainly(l) + "\n")
+		}
+	}
+}
+
+// facts writes each value behind its name, or below it where the longest name would take
+// two thirds of the terminal.
+func (t *textWriter) facts(fs Facts) {
+	width := 0
+	for _, f := range fs {
+		width = max(width, lipgloss.Width(Plainly(f.Name)))
+	}
+	below := t.s.Width > 0 && 3*(width+4) > 2*t.s.Width
+	for _, f := range fs {
+		lead := "  " + t.paint(faint, pad(Plainly(f.Name), width)) + "  "
+		if below {
+			t.line("  " + t.paint(faint, Plainly(f.Name)))
+			lead = "    "
+		}
+		for l := range strings.SplitSeq(f.Value, "\n") {
+			t.wrapped(lead, Plainly(l))
+			lead = strings.Repeat(" ", lipgloss.Width(lead))
 		}
 	}
 }
@@ -167,7 +183,10 @@ func (t *textWriter) table(tab Table) {
 			width[i] = max(width[i], lipgloss.Width(Plainly(c)))
 		}
 	}
-	t.fitColumns(width, tab)
+	if !t.fitColumns(width, tab) {
+		t.records(tab)
+		return
+	}
 	for n, r := range rows {
 		cells, height := make([][]string, len(r)), 0
 		for i, c := range r {
@@ -230,8 +249,8 @@ func longestWords(columns int, rows ...[]string) []int {
 // ones (their width becomes -1), and then narrows the widest until a row fits. It
 // breaks no word of a heading as long as another column can be narrowed, and breaks a
 // cell's word only in columns as narrow as narrowest. The first column is different:
-// its names get a line of their own.
-func (t *textWriter) fitColumns(width []int, tab Table) {
+// its names get a line of their own. It reports whether a row fits.
+func (t *textWriter) fitColumns(width []int, tab Table) bool {
 	total := 0
 	for _, w := range width {
 		total += w + 2
@@ -263,7 +282,26 @@ func (t *textWriter) fitColumns(width []int, tab Table) {
 		case slices.Max(heads) > narrowest:
 			clear(heads)
 		default:
-			return
+			return false
+		}
+	}
+	return true
+}
+
+// records writes each row of a table that is too wide as a list of its cells with their
+// headings; the first column, which holds names, needs none.
+func (t *textWriter) records(tab Table) {
+	for _, r := range tab.Rows {
+		lead := "  - "
+		for i, c := range r {
+			if c == "" {
+				continue
+			}
+			if i > 0 {
+				c = tab.Header[i] + "  " + c
+			}
+			t.wrapped(lead, Plainly(c))
+			lead = "    "
 		}
 	}
 }

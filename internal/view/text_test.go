@@ -128,6 +128,39 @@ func TestANarrowTableBreaksNoName(t *testing.T) {
 	require.Contains(t, draw(d, Style{Width: 80}), "\n  qwen3-235b-a22b  h100  TP2 PP8 VP4 EP32\n")
 }
 
+// Where not even the narrowest columns fit, a row becomes a list; a value goes below a
+// name that leaves no room beside it; and a chart has a narrow form.
+func TestATerminalTooNarrowForATable(t *testing.T) {
+	rows := [][]string{{"qwen3-8b", "h100", "8192", "3.1", ""}, {"", "b200", "128", "9.4", "with fp8 throughout"}}
+	d := Doc{Sections: []Section{
+		{Table: &Table{Header: []string{"model", "GPU", "GPUs", "seconds", "note"}, Rows: rows}},
+		{Facts: Facts{{"--overlap-param-gather", "one value\nits reason is longer than that"}}},
+		{Code: "wide " + strings.Repeat("x", 30), Narrow: "narrow"},
+		{Heading: "the reasons for that", Items: []string{"1"}, Fold: true},
+	}}
+	require.Equal(t, `  - qwen3-8b
+    GPU  h100
+    GPUs  8192
+    seconds  3.1
+  - GPU  b200
+    GPUs  128
+    seconds  9.4
+    note  with fp8
+    throughout
+  --overlap-param-gather
+    one value
+    its reason is longer
+    than that
+  narrow
+
+the reasons for that: 1
+(-v shows them)
+`, draw(d, Style{Width: 26, Folded: Unfold.EN}))
+	wide := draw(d, Style{Width: 80})
+	require.Contains(t, wide, "  qwen3-8b  h100  8192")
+	require.Contains(t, wide, "wide xxx")
+}
+
 // A column becomes narrower than ten characters only if that breaks none of its words.
 func TestANarrowTableBreaksNoWordOfACell(t *testing.T) {
 	rows := [][]string{{"qwen3-8b", "blockwise", "TP1 PP1 MBS2", "1024"}, {"", "fp8", "TP2 VP4", "32"}}

@@ -47,6 +47,7 @@ type Section struct {
 	Table   *Table   // rows of equal length
 	Items   []string // a list
 	Code    string   // verbatim: a script, log lines
+	Narrow  string   // in place of Code where a terminal is too narrow for it
 	Lang    string   // of Code: bash, log, yaml; empty for plain text
 	Fold    bool     // detail that a chat folds away or uploads
 }

@@ -21,3 +21,12 @@ func (c *CLI) CancelStep(ctx context.Context, step string) error {
 	}
 	return err
 }
+
+// Signal sends a signal, such as TERM, to the tasks of a running job, but not to its batch
+// script. Whether the job ends is up to its program.
+func (c *CLI) Signal(ctx context.Context, id slurm.JobID, name string) error {
+	if !slurm.IsJobID(string(id)) {
+		return slurm.JobNotFound(id)
+	}
+	return c.scancel(ctx, "signal "+string(id), "--signal="+name, string(id))
+}

@@ -360,10 +360,11 @@ func (c *CLI) Cancel(ctx context.Context, id slurm.JobID) error {
 	return err
 }
 
-// scancel ends a job or a step. One that has already ended is no error.
-func (c *CLI) scancel(ctx context.Context, op, id string) error {
+// scancel ends or signals a job or a step; words are its options and the id. One that has
+// already ended is no error.
+func (c *CLI) scancel(ctx context.Context, op string, words ...string) error {
 	// Without --verbose scancel says nothing, and exits with 0, for a job that does not exist.
-	r, err := c.run(ctx, command{argv: []string{"scancel", "--verbose", id}, env: queryEnviron(c.Environ())})
+	r, err := c.run(ctx, command{argv: append([]string{"scancel", "--verbose"}, words...), env: queryEnviron(c.Environ())})
 	if err != nil {
 		return withOp(op, err)
 	}

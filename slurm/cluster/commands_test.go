@@ -116,6 +116,8 @@ func TestOrdersToSlurm(t *testing.T) {
 			[]reply{{"scancel", "", "scancel: error: Kill job error on job id 7: Invalid job id specified\n", 1}, {"squeue", "", noSuchJob, 1}, {"JobIDRaw", kept("7", "RUNNING"), "", 0}},
 			"", slurm.NotFound, "7",
 		},
+		{"signal", func(c *CLI) error { return c.Signal(ctx, "7", "TERM") }, []reply{{"scancel", "", "scancel: Signal 15 to job 7\n", 0}}, "scancel --verbose --signal=TERM 7", "", ""},
+		{"signal no job", func(c *CLI) error { return c.Signal(ctx, "x", "TERM") }, nil, "", slurm.NotFound, "x"},
 		{"cancel a step", func(c *CLI) error { return c.CancelStep(ctx, "7.0") }, []reply{{"scancel", "", "scancel: Signal 9 to step 7.0\n", 0}}, "scancel --verbose 7.0", "", ""},
 		{"cancel a step twice", func(c *CLI) error { return c.CancelStep(ctx, "7.0") }, []reply{{"scancel", "", "scancel: error: Job/step already completing or completed\n", 1}}, "scancel --verbose 7.0", "", ""},
 		{"cancel no step", func(c *CLI) error { return c.CancelStep(ctx, "7") }, nil, "", slurm.Rejected, "a step is written like 4711.0"},

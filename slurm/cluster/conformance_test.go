@@ -263,6 +263,23 @@ var behaviours = []struct {
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, len(jobs), 2) // Slurm forgets one that never started
 	}, "elements"},
+	{"a signal reaches the tasks and not the batch script, and the job ends by itself", func(t *testing.T, s site) {
+		b, can := s.backend.(interface {
+			Signal(ctx context.Context, id slurm.JobID, name string) error
+		})
+		if !can {
+			return
+		}
+		id := s.submit(t, "--job-name=saves --time=5 --output=logs/%x-%j.out",
+			`trap 'echo shell heard it' TERM; srun --ntasks=1 bash -c 'trap "echo saved; exit 0" TERM; echo up; while :; do sleep 0.1; done'; echo ended`)
+		name := fmt.Sprintf("logs/saves-%s.out", id)
+		require.Eventually(t, func() bool { return strings.Contains(s.log(t, name), "up") }, time.Minute, 100*time.Millisecond)
+		require.NoError(t, b.Signal(t.Context(), id, "TERM"))
+		s.state(t, id, slurm.Completed)
+		require.Regexp(t, `(?s)up.*saved.*ended`, s.log(t, name))
+		require.NotContains(t, s.log(t, name), "shell heard it")
+		require.Error(t, b.Signal(t.Context(), "999999", "TERM"))
+	}, ""},
 	{"an array that waits tells how many tasks may run at a time", func(t *testing.T, s site) {
 		for elements, limit := range map[string]int{"1-3%2": 2, "1-3": 0} {
 			id := s.submit(t, "--time=5 --hold --output=/dev/null --array="+elements, "true")

@@ -49,6 +49,9 @@ func read(root tree.Node, lenient bool) (Spec, error) {
 	if d.read("", root, &s, lenient); len(d.errs) > 0 {
 		d.alsoWrong(root, s)
 	}
+	if d.left > 0 {
+		d.errs = append(d.errs, notSpec(phrase("errors not listed here: %d", "另有 %d 处错误未列出", d.left), lang.Text{}))
+	}
 	switch len(d.errs) {
 	case 0:
 		return s, nil
@@ -101,7 +104,10 @@ func lineOfField(n tree.Node, path, value string) int {
 	return n.Line
 }
 
-type decoder struct{ errs FieldErrors }
+type decoder struct {
+	errs FieldErrors
+	left int // errors beyond mostErrors
+}
 
 // mostErrors is how many errors of one text are reported: a text with more is hardly a
 // specification, and each name that is wrong takes time to compare with the right ones.
@@ -109,6 +115,7 @@ const mostErrors = 20
 
 func (d *decoder) fail(path string, n tree.Node, msg, fix lang.Text) {
 	if len(d.errs) >= mostErrors {
+		d.left++
 		return
 	}
 	d.errs = append(d.errs, &FieldError{Field: path, Value: n.Text, Line: n.Line, Msg: msg, Fix: fix})
@@ -120,7 +127,11 @@ func (d *decoder) alsoWrong(root tree.Node, s Spec) {
 	failed := slices.Clone(d.errs)
 	for _, e := range s.Validate() {
 		e.Line = lineOfField(root, e.Field, e.Value)
-		if e.Line > 0 && len(d.errs) < mostErrors && !slices.ContainsFunc(failed, func(f *FieldError) bool { return f.Field == e.Field }) {
+		switch {
+		case e.Line == 0 || slices.ContainsFunc(failed, func(f *FieldError) bool { return f.Field == e.Field }):
+		case len(d.errs) >= mostErrors:
+			d.left++
+		default:
 			d.errs = append(d.errs, e)
 		}
 	}
@@ -169,6 +180,7 @@ func namesOf(t reflect.Type) []string {
 // unknown reports a key that is not a field. Its fix suggests the nearest field name.
 func (d *decoder) unknown(path, key string, n tree.Node, t reflect.Type) {
 	if len(d.errs) >= mostErrors {
+		d.left++
 		return
 	}
 	names := namesOf(t)

@@ -136,7 +136,11 @@ func TestDecodeReportsEveryFaultAtOnce(t *testing.T) {
 	require.ErrorContains(t, err, "has more than 4096 names")
 	fewer, _, _ := strings.Cut(many.String(), "k2000:")
 	_, err = job.Decode([]byte(fewer))
-	require.Len(t, job.AsFieldErrors(err), 20, "who has thousands wrong reads no more")
+	require.Len(t, job.AsFieldErrors(err), 21, "who has thousands wrong reads no more")
+	require.ErrorContains(t, err, "\nspec: errors not listed here: 1980")
+	few, _, _ := strings.Cut(many.String(), "k21:")
+	_, err = job.Decode([]byte("time: soon\n" + few))
+	require.ErrorContains(t, err, "\nspec: errors not listed here: 2", "one of these, and the time that cannot be read")
 }
 
 func FuzzDecodeNeverPanics(f *testing.F) {

@@ -27,7 +27,7 @@ func (e *FieldError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Field + ": ")
 	if e.Value != "" {
-		b.WriteString(strconv.QuoteToGraphic(shorten(e.Value)) + " ")
+		b.WriteString(strconv.QuoteToGraphic(e.Given()) + " ")
 	}
 	msg, fix := e.In(lang.EN)
 	b.WriteString(msg)
@@ -52,7 +52,10 @@ func (e *FieldError) In(l lang.Lang) (msg, fix string) {
 	return msg, e.Fix.In(l)
 }
 
-// shorten cuts a long value, so that an error message stays readable.
+// Given returns the value, cut where it is so long that a message with it would be hard
+// to read.
+func (e *FieldError) Given() string { return shorten(e.Value) }
+
 func shorten(s string) string {
 	const most = 200
 	if len(s) <= most {

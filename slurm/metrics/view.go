@@ -39,7 +39,7 @@ func View(runs []Run, sums []Summary, l lang.Lang) view.Doc {
 	}
 	doc.Sections = append(doc.Sections, view.Section{Table: &t})
 	if chart := Chart(word("loss", "损失"), losses, 58, 12); chart != "" {
-		doc.Sections = append(doc.Sections, view.Section{Code: chart})
+		doc.Sections = append(doc.Sections, view.Section{Code: chart, Narrow: Chart(word("loss", "损失"), losses, 36, 12)})
 	}
 	for _, r := range runs {
 		if len(r.OtherJobs) > 0 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/near"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge"
@@ -80,10 +81,58 @@ func explain(ctx context.Context, c *ops.Call, in ExplainIn) (ExplainOut, error)
 		}
 	}
 	fix := lang.Text{EN: "a rule id, a Megatron flag, a Slurm state, reason or option", ZH: "规则编号、Megatron 参数，或 Slurm 的状态、原因、选项"}
-	if near := megatron.Nearest(word); len(near) > 0 {
-		fix = ops.DidYouMean.With(strings.Join(near, ", "))
+	if names := nearest(word); len(names) > 0 {
+		fix = ops.DidYouMean.With(strings.Join(names, ", "))
 	}
 	return ExplainOut{}, ops.NotFoundError("word", lang.Text{EN: "%q is not known here", ZH: "这里没有 %q 的说明"}.With(word), fix)
+}
+
+// nearest returns the words of the tables that word was probably meant to be: flags, or
+// the nearest other one.
+func nearest(word string) []string {
+	if flags := megatron.Nearest(word); len(flags) > 0 {
+		return flags
+	}
+	if name := tableWord(word, min(4, 1+len(word)/4)); name != "" {
+		return []string{name}
+	}
+	return nil
+}
+
+// tableWord returns the word of the tables that differs from word in fewer letters than
+// limit, whatever its capitals and hyphens; "" if there is none.
+func tableWord(word string, limit int) string {
+	var folded []string
+	names := map[string]string{}
+	add := func(name string) {
+		if f := fold(name); f != "" && names[f] == "" {
+			folded, names[f] = append(folded, f), name
+		}
+	}
+	for _, r := range rules.Table() {
+		add(r.ID)
+	}
+	for _, r := range lint.Rules() {
+		add(r.ID)
+	}
+	for _, k := range outcome.Classes() {
+		add(k.ID)
+	}
+	for _, m := range slurm.States() {
+		add(m.Word)
+	}
+	for _, m := range slurm.Reasons() {
+		add(m.Word)
+	}
+	for _, f := range job.Fields() {
+		add(f.Name)
+	}
+	return names[near.Word(fold(word), folded, limit)]
+}
+
+// fold removes what people write differently in a name.
+func fold(name string) string {
+	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(name))
 }
 
 func questionAbout(word string, l lang.Lang) string {
@@ -213,7 +262,7 @@ func explainNodeState(c *ops.Call, word string) (ExplainOut, bool) {
 
 func explainClass(c *ops.Call, word string) (ExplainOut, bool) {
 	for _, k := range outcome.Classes() {
-		if k.ID == word {
+		if fold(k.ID) == fold(word) {
 			out := ExplainOut{Word: k.ID, Kind: "failure class", Says: k.Name.In(c.Lang)}
 			for _, a := range k.Advice {
 				out.Do += a.In(c.Lang) + "\n"

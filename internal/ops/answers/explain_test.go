@@ -35,6 +35,7 @@ func TestExplainKnowsEachKindOfWord(t *testing.T) {
 		"drain":                        {"node state", "takes no"},
 		"IDLE+DRAIN":                   {"node state", "is free; takes no"},
 		"cuda_oom":                     {"failure class", "memory"},
+		"CUDA-OOM":                     {"failure class", "memory"},
 		"missing-srun":                 {"lint rule", "first node only"},
 		"worktree":                     {"field of the job specification", "checkout"},
 	} {
@@ -52,6 +53,12 @@ func TestExplainKnowsEachKindOfWord(t *testing.T) {
 	out, err := opstest.Do(t, c, Explain(), "heads-multiple-of-tp")
 	require.NoError(t, err)
 	require.Regexp(t, `when +TP > 1`, opstest.Text(t, out, lang.EN))
+	for typed, meant := range map[string]string{"cuda_omm": "cuda_oom", "PENDNG": "PENDING", "Resorces": "Resources", "head-multiple-of-tp": "heads-multiple-of-tp", "kil_switch": "kill_switch"} {
+		_, err = opstest.Do(t, c, Explain(), typed)
+		require.Equal(t, "did you mean "+meant+"?", ops.AsError(err).Fix.EN)
+	}
+	_, err = opstest.Do(t, c, Explain(), "zzz")
+	require.Contains(t, ops.AsError(err).Fix.EN, "a rule id, ")
 	_, err = opstest.Do(t, c, Explain(), "SLURM_NO_SUCH")
 	require.Equal(t, ops.NotFound, ops.AsError(err).Code)
 }

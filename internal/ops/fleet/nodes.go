@@ -67,7 +67,7 @@ func Nodes() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "nodes", Effect: ops.Read, Toolset: ops.NodesSet, Core: true,
 		Summary: lang.Text{EN: "what is free by partition, and nodes with their states and drain reasons", ZH: "各分区的空闲情况，以及节点状态与下线原因"},
-		Help:    lang.Text{EN: "Use for: what is free, which partition, which nodes are drained and why.", ZH: "用于查看哪里有空闲、选哪个分区、哪些节点下线及原因。"},
+		Help:    lang.Text{EN: "Use for: what is free, which partition, which nodes are drained.", ZH: "用于查看哪里有空闲、选哪个分区、哪些节点下线及原因。"},
 		Example: "nodes --drained",
 	}, nodes)
 }

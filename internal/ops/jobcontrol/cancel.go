@@ -18,6 +18,7 @@ type CancelIn struct {
 	Mine      bool        `json:"mine,omitempty" help:"all of my jobs" zh:"我的所有作业"`
 	Partition string      `json:"partition,omitempty" help:"with mine: only this partition's" zh:"配合 mine：只限该分区"`
 	Pending   bool        `json:"pending,omitempty" help:"with mine: only those that wait" zh:"配合 mine：只限排队中的"`
+	Signal    string      `json:"signal,omitempty" help:"signal its tasks instead: on TERM Megatron with --exit-signal-handler saves" zh:"改为向其任务发送该信号：带 --exit-signal-handler 的 Megatron 收到 TERM 会先保存"`
 	Yes       bool        `json:"yes,omitempty" help:"do not ask before ending it" zh:"不再询问，直接结束"`
 	ops.OnCluster
 }
@@ -32,6 +33,8 @@ type CancelOut struct {
 	Name  string      `json:"name,omitempty"`
 	// Step is the one step that was cancelled; the job goes on.
 	Step string `json:"step,omitempty"`
+	// Signal is the signal that was sent instead; the job ends when its program does.
+	Signal string `json:"signal,omitempty"`
 	// Jobs holds the result for each job, where the call selects several.
 	Jobs []CancelledJob `json:"jobs,omitempty"`
 }
@@ -51,16 +54,28 @@ func Cancel() ops.Op {
 		Name: "cancel", Effect: ops.Destructive, Toolset: ops.JobsSet, Core: true, Idempotent: true,
 		Summary: lang.Text{EN: "end a job, or one task of an array", ZH: "结束作业，或数组中的一个任务"},
 		Help: lang.Text{
-			EN: "Use only when its owner wants it ended: what was computed since the last checkpoint is lost. Only owners and operators may.",
-			ZH: "仅在作业所有者希望结束时使用：最后一个检查点之后的计算会丢失。只有所有者和管理员可以执行。",
+			EN: "Use only when its owner wants it ended: all since the last checkpoint is lost.",
+			ZH: "仅在作业所有者希望结束时使用：最后一个检查点之后的计算会丢失。",
 		},
 		Example:  "cancel 4711 --yes",
-		Examples: []string{`cancel 4711 4712 4720_[3-5]`, `cancel --mine --pending`, `list -t PENDING -o json | megatron-ops cancel - --yes`},
+		Examples: []string{`cancel 4711 --signal TERM`, `cancel 4711 4712 4720_[3-5]`, `cancel --mine --pending`, `list -t PENDING -o json | megatron-ops cancel - --yes`},
 	}, cancel)
 }
 
+// signals are the signals that a program may handle, and end by itself.
+var signals = []string{"TERM", "INT", "HUP", "USR1", "USR2"}
+
 func cancel(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
+	name := slurm.SignalName(in.Signal)
 	switch {
+	case in.Signal != "" && !slices.Contains(signals, name):
+		return CancelOut{}, ops.InputError("signal",
+			lang.Text{EN: "%q is not a signal on which a program saves", ZH: "%q 不是可让程序保存的信号"}.With(in.Signal),
+			lang.Text{EN: "one of %s; without a signal the job is ended", ZH: "可用：%s；不带信号则直接结束作业"}.With(strings.Join(signals, ", ")))
+	case in.Signal != "" && (in.Mine || slurm.IsStepID(string(in.Job))):
+		return CancelOut{}, ops.InputError("signal",
+			lang.Text{EN: "goes to one job as a whole", ZH: "只能发给一个完整的作业"},
+			lang.Text{EN: "for example: cancel 4711 --signal TERM", ZH: "例如：cancel 4711 --signal TERM"})
 	case in.Mine && in.Job != "":
 		return CancelOut{}, ops.InputError("mine",
 			lang.Text{EN: "a job and mine cannot both be given", ZH: "不能同时给出作业号与 mine"},
@@ -90,6 +105,10 @@ func cancel(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
 		return out, err
 	}
 	size := ops.Counted(max(j.NumNodes, len(j.Nodes)), "node")
+	if in.Signal != "" {
+		in.Signal = name
+		return signalTasks(ctx, c, cl, in, j, size)
+	}
 	would := lang.Text{
 		EN: "cancelling %s (%s, %s, running for %s) cannot be undone",
 		ZH: "取消 %s（%s，%s，已运行 %s）后无法撤销",
@@ -112,6 +131,33 @@ func cancel(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
 	if after, err := cl.Job(ctx, in.Job); err == nil {
 		out.State = after.State
 	}
+	return out, nil
+}
+
+// signalTasks sends a signal to the job's tasks; the job ends when its program does.
+func signalTasks(ctx context.Context, c *ops.Call, cl ops.Cluster, in CancelIn, j slurm.Job, size lang.Text) (CancelOut, error) {
+	out := CancelOut{JobID: in.Job, State: j.State, Name: j.Name}
+	if j.State == slurm.Pending {
+		return out, ops.InputError("signal",
+			lang.Text{EN: "%s waits, and has no tasks yet", ZH: "%s 正在排队，还没有任务"}.With(in.Job),
+			lang.Text{EN: "`cancel %s` without a signal takes it out of the queue", ZH: "不带信号的 `cancel %s` 会将其移出队列"}.With(in.Job))
+	}
+	s, err := ops.Capable[interface {
+		Signal(ctx context.Context, id slurm.JobID, name string) error
+	}](cl, "signals")
+	if err != nil {
+		return out, err
+	}
+	if err := c.RequireYes(in.Yes, lang.Text{
+		EN: "sending SIG%s to the tasks of %s (%s, %s) ends a program that does not handle it",
+		ZH: "向 %[2]s（%[3]s，%[4]s）的任务发送 SIG%[1]s，会结束未处理该信号的程序",
+	}.With(in.Signal, in.Job, j.Name, size)); err != nil {
+		return out, err
+	}
+	if err := s.Signal(ctx, in.Job, in.Signal); err != nil {
+		return out, c.SlurmError(err, in.Job)
+	}
+	out.Signal = in.Signal
 	return out, nil
 }
 
@@ -249,6 +295,17 @@ func (o CancelOut) View(l lang.Lang) view.Doc {
 			d.Title = fmt.Sprintf(lang.Text{EN: "%d of %d jobs cancelled", ZH: "已取消 %d / %d 个作业"}.In(l), len(o.Jobs)-failed, len(o.Jobs))
 		}
 		d.Sections = []view.Section{s}
+		return d
+	case o.Signal != "":
+		d := view.Doc{Tone: view.Good, Title: lang.Text{
+			EN: "%s %s: SIG%s sent to its tasks; it ends when they do", ZH: "%s %s：已向其任务发送 SIG%s；任务结束后作业结束",
+		}.With(o.JobID, o.Name, o.Signal).In(l), Next: []string{"wait " + string(o.JobID)}}
+		if o.Signal == "TERM" {
+			d.Add(view.Section{Text: lang.Text{
+				EN: "torchrun kills its ranks 30 s after SIGTERM. A save that takes longer needs another signal, from the start: `signal` or `kill_switch` in the specification.",
+				ZH: "收到 SIGTERM 30 秒后，torchrun 会强制结束各 rank。若保存更久，需从一开始就改用其他信号：规格中的 `signal` 或 `kill_switch`。",
+			}.In(l)})
+		}
 		return d
 	case !o.Cancelled:
 		return view.Doc{Tone: view.Warn, Title: fmt.Sprintf(lang.Text{EN: "%s had ended already: %s", ZH: "%s 此前已结束：%s"}.In(l), o.JobID, o.State)}

@@ -67,7 +67,7 @@ func Status() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "status", Effect: ops.Read, Toolset: ops.JobsSet, Core: true,
 		Summary:  lang.Text{EN: "one job: state in words, nodes, times, why it waits", ZH: "单个作业：状态说明、节点、时间、等待原因"},
-		Help:     lang.Text{EN: "Use for one job's state. For many use list; for why it failed use diagnose.", ZH: "查看单个作业的状态。查看多个用 list；查失败原因用 diagnose。"},
+		Help:     lang.Text{EN: "Use for one job. For many use list; for why it failed diagnose.", ZH: "查看单个作业的状态。查看多个用 list；查失败原因用 diagnose。"},
 		Example:  "status 4711",
 		Examples: []string{`status last`, `status 4711 4712 -o json`, `status 4711 -o yaml`},
 	}, status)

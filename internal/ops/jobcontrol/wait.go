@@ -59,7 +59,7 @@ func Wait() ops.Op {
 		Name: "wait", Effect: ops.Read, Toolset: ops.JobsSet, Core: true,
 		Summary: lang.Text{EN: "wait for a job's result file, its start or its end", ZH: "等待作业的结果文件、开始或结束"},
 		Help: lang.Text{
-			EN: "Use instead of asking for the state again and again. With an artifact it returns as soon as the file is there and at rest; to cancel the job then gives its nodes back.",
+			EN: "Use instead of asking for the state repeatedly. With an artifact it returns as soon as the file is there and at rest; to cancel the job then gives its nodes back.",
 			ZH: "代替反复查询状态。指定结果文件时，文件出现并稳定后立即返回；此时取消作业即可归还节点。",
 		},
 		Example: "wait 4711 --artifact results/metrics.json --cancel",

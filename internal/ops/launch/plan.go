@@ -61,7 +61,7 @@ func Plan() ops.Op {
 			ZH: "排队之前按 Megatron 自身的规则检查作业，并给出每个问题的修复办法",
 		},
 		Help: lang.Text{
-			EN: "Use before submit, and whenever a layout or a flag is in doubt. It reports everything at once: what Megatron would refuse (ok false), what the documents warn of, what Megatron changes silently.",
+			EN: "Use before submit, and when a layout or flag is in doubt. It reports all at once: what Megatron would refuse (ok false), what the documents warn of, what Megatron changes silently.",
 			ZH: "提交之前使用，或在不确定并行配置、参数时使用。一次列出全部问题：Megatron 会拒绝的（ok 为 false）、文档提醒的、Megatron 会悄悄改动的。不会提交任何作业。",
 		},
 		Example: "plan -f job.yaml",

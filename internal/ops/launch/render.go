@@ -37,7 +37,7 @@ func Render() ops.Op {
 		Name: "render", Effect: ops.Read, Toolset: ops.PlanSet, Core: true, Closed: true,
 		Summary: lang.Text{EN: "write the sbatch script for a job", ZH: "为作业生成 sbatch 脚本"},
 		Help: lang.Text{
-			EN: "Use to see or keep the script. The same specification gives the same bytes; every value is quoted, none is interpreted. It submits nothing: use submit for that.",
+			EN: "Use to see or keep the script. The same specification gives the same bytes and quotes every value. To run it use submit.",
 			ZH: "用于查看或保存脚本。相同的规格得到完全相同的脚本；所有取值都会被引用，绝不会被解释执行。不会提交；提交请用 submit。",
 		},
 		Example: "render -f job.yaml > run.sbatch",

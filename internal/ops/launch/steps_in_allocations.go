@@ -126,7 +126,7 @@ func JobOrStep(ctx context.Context, c *ops.Call, on string, id slurm.JobID) (ops
 	}
 	j.Cluster = cl.Name()
 	if j.State == slurm.Running && j.StartedAt != nil {
-		j.ElapsedS = int64(c.Now().Sub(*j.StartedAt).Seconds())
+		j.ElapsedS = max(int64(c.Now().Sub(*j.StartedAt).Seconds()), 0)
 	}
 	if spec, at, ok := launchedSpec(ctx, c, cl.Name(), id); ok {
 		base := job.StepFiles(spec, id.Job(), at)

@@ -75,7 +75,12 @@ func (c *Cluster) Submit(_ context.Context, s slurm.Submission) (slurm.JobID, er
 	}
 	id, err := c.store.add(sub, s.Script)
 	if err != nil {
-		return "", err
+		e := slurm.Refused("submit", lang.Text{EN: "the job cannot be stored: %s", ZH: "无法保存作业：%s"}.Err(err))
+		e.Fix = lang.Text{
+			EN: "make room in %[1]s and the right to write there, or name another folder in MEGATRON_OPS_STATE_DIR",
+			ZH: "请确保 %[1]s 有空间且可写，或用 MEGATRON_OPS_STATE_DIR 指定其他目录",
+		}.With(c.store.dir)
+		return "", e
 	}
 	return id, c.store.startSupervisor(id)
 }
@@ -115,7 +120,12 @@ func (c *Cluster) newSubmission(s slurm.Submission, r request) (submission, erro
 	return submission{Request: r, Dir: dir, Env: slurm.WithoutVariables(env, notInherited), User: who, Token: s.Token, At: time.Now(), Machine: c.Size}, nil
 }
 
-// add stores a new job. The job's directory appears complete or not at all.
+// room is the space that a job's run takes in the store. A job without it would wait for
+// good, since its start could not be recorded.
+const room = 64 << 10
+
+// add stores a new job. The job's directory appears complete or not at all, and not
+// where the disk has no room for its run.
 func (s store) add(sub submission, script string) (id slurm.JobID, err error) {
 	if err := os.MkdirAll(filepath.Join(s.dir, "jobs"), 0o755); err != nil {
 		return "", err
@@ -140,6 +150,10 @@ func (s store) add(sub submission, script string) (id slurm.JobID, err error) {
 			}
 		}
 		if err := writeJSON(filepath.Join(tmp, "submission.json"), sub); err != nil {
+			return err
+		}
+		spare := filepath.Join(tmp, "spare")
+		if err := errors.Join(os.WriteFile(spare, make([]byte, room), 0o600), os.Remove(spare)); err != nil {
 			return err
 		}
 		return os.Rename(tmp, s.jobDir(id))
@@ -279,7 +293,7 @@ func (c *Cluster) view(r record) slurm.Job {
 		if j.EndedAt != nil {
 			end = *j.EndedAt
 		}
-		j.ElapsedS = int64(end.Sub(*j.StartedAt) / time.Second)
+		j.ElapsedS = max(int64(end.Sub(*j.StartedAt)/time.Second), 0) // a clock may be set back
 	}
 	return j
 }
@@ -389,6 +403,16 @@ func (c *Cluster) Cancel(_ context.Context, id slurm.JobID) error {
 			return nil
 		}
 		return c.store.updateControl(r.Job.ID, func(ctl *control) { ctl.Cancel = true })
+	})
+}
+
+// Signal sends a signal to the tasks of a running job, but not to its batch script.
+func (c *Cluster) Signal(_ context.Context, id slurm.JobID, name string) error {
+	return c.forEachElement(id, func(r record) error {
+		if r.Job.State != slurm.Running {
+			return nil
+		}
+		return c.store.updateControl(r.Job.ID, func(ctl *control) { ctl.Signals = append(ctl.Signals, name) })
 	})
 }
 

@@ -406,6 +406,27 @@ func TestAJobOutlivesTheJobThatSubmittedIt(t *testing.T) {
 	require.Equal(t, slurm.Completed, j.State)
 }
 
+// A job that the disk has no room for is refused; it waited for good. The limit on a
+// file's size stands for the disk's.
+func TestAJobWithoutRoomOnTheDiskIsRefused(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("NO_ROOM") == "" {
+		cmd := exec.Command("sh", "-c", `ulimit -f 64; exec "$0" -test.run=^TestAJobWithoutRoom`, os.Args[0])
+		cmd.Env = append(os.Environ(), "NO_ROOM=1")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return
+	}
+	b := newTestCluster(t)
+	_, err := b.Submit(t.Context(), slurm.Submission{Script: "#!/bin/sh\n", Dir: b.dir})
+	require.ErrorIs(t, err, slurm.ErrRejected)
+	require.ErrorContains(t, err, "the job cannot be stored: ")
+	require.Contains(t, slurm.FixOf(err).EN, "make room in "+b.state)
+	left, err := os.ReadDir(filepath.Join(b.state, "jobs"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
 func TestSubmissionsAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newTestCluster(t)

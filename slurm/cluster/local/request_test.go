@@ -273,6 +273,13 @@ func supervised(t *testing.T, c *Cluster, ids ...slurm.JobID) {
 	}
 }
 
+// A clock that was set back since a job started makes no negative time.
+func TestAJobThatStartsInTheFutureHasRunForNoTime(t *testing.T) {
+	t.Parallel()
+	j := New("local", t.TempDir()).view(record{Job: slurm.Job{ID: "1", State: slurm.Running, StartedAt: new(time.Now().Add(time.Hour))}})
+	require.Zero(t, j.ElapsedS)
+}
+
 // Which orders a waiting and a running job accept, and how they show.
 func TestWhatIsAskedOfAJob(t *testing.T) {
 	t.Parallel()

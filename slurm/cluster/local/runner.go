@@ -26,6 +26,7 @@ type runner struct {
 	batch *exec.Cmd
 	ended chan error
 	errs  *os.File // the job's standard error
+	sent  int      // the ordered signals that were sent, to this run or an earlier one
 }
 
 // runMain is the main function of the runner process; args are DIR and ID.
@@ -59,6 +60,7 @@ func (r *runner) main() error {
 	j := &r.rec.Job
 	j.State, j.Reason, j.StartedAt = slurm.Running, "None", new(time.Now())
 	r.rec.Port = r.freePort(numbers(j.ID)[0])
+	r.sent = len(r.control(j.ID).Signals)
 	// A script that queries its own job must find it running, as under Slurm.
 	if err := r.setRecord(r.rec); err != nil {
 		return err
@@ -136,6 +138,9 @@ func (r *runner) watch() (state slurm.State, reason string) {
 			r.rec.Job.TimeLimitS = new(int64(limit / time.Second))
 			_ = r.setRecord(r.rec)
 		}
+		for ; r.sent < len(c.Signals); r.sent++ {
+			r.signal(slurm.SignalAhead{Name: c.Signals[r.sent]})
+		}
 		ran := time.Since(*r.rec.Job.StartedAt)
 		if ahead := r.sub.Request.Signal; !warned && limit > 0 && ran >= limit-ahead.Before {
 			warned = true
@@ -190,7 +195,7 @@ func (r *runner) finish(state slurm.State, reason string) error {
 		run := j.Last()
 		run.State, run.EndedAt = slurm.Requeued, &now
 		if j.StartedAt != nil {
-			run.ElapsedS = int64(now.Sub(*j.StartedAt) / time.Second)
+			run.ElapsedS = max(int64(now.Sub(*j.StartedAt)/time.Second), 0)
 		}
 		r.rec.Earlier = append(r.rec.Earlier, run)
 		j.Restarts++

@@ -53,6 +53,8 @@ type control struct {
 	TimeLimit *time.Duration `json:",omitempty"`
 	Comment   *string        `json:",omitempty"`
 	Nodes     int            `json:",omitempty"`
+	// Signals holds the names of the signals to send, oldest first.
+	Signals []string `json:",omitempty"`
 }
 
 // A store is the directory with the state of a local cluster.
