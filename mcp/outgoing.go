@@ -260,8 +260,8 @@ func rewriteAnswers(next http.Handler) http.Handler {
 type messageWriter struct {
 	http.ResponseWriter
 	delivery      *delivery
-	noSuchSession bool        // the request would end a session that the caller does not have
-	notified      atomic.Bool // the request has sent notifications
+	noSuchSession bool                     // the request would end a session that the caller does not have
+	notified      atomic.Bool              // the request has sent notifications
 	missing       *sdk.JSONRPCErrorDetails // the answer in place of the library's
 	// unflushed counts the notifications that were written but may not be sent yet.
 	unflushed int
