@@ -60,11 +60,7 @@ type Flag struct {
 	// Since and Until are the first and the last release with this definition;
 	// zero means the oldest and the newest known release.
 	Since, Until Release
-	// ModelOpt marks a flag that Megatron knows only where nvidia-modelopt is
-	// installed.
-	ModelOpt bool
-
-	dest int // the number of Dest, which is also that of its field in Options, if it has one
+	dest         int // the number of Dest, which is also that of its field in Options, if it has one
 }
 
 // An Opt is a value that may be absent, like Python's None.

@@ -30,8 +30,7 @@ type Start struct {
 
 // A Setup is the configuration with which one agent reaches this server.
 type Setup struct {
-	// Client is the agent's short name, Title the name that it gives itself.
-	Client, Title string
+	Title string // the name that the agent gives itself
 	// File is where the snippet belongs; Command does the same from a shell.
 	File    string
 	Snippet string
@@ -76,7 +75,7 @@ func Config(client string, start Start) (Setup, error) {
 		if c.name != client {
 			continue
 		}
-		setup := Setup{Client: c.name, Title: c.title, File: c.file}
+		setup := Setup{Title: c.title, File: c.file}
 		if c.command != nil {
 			setup.Command = c.command(start)
 		}

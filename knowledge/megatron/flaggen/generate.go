@@ -157,9 +157,6 @@ func writeRow(table *bytes.Buffer, h history, r row, k kind, dest int) {
 	if d := text(r.Default); d != "" {
 		fmt.Fprintf(table, ", Default: %q", d)
 	}
-	if r.OnlyWith {
-		table.WriteString(", ModelOpt: true")
-	}
 	fmt.Fprintf(table, ", Group: %q},\n", r.Group)
 }
 
