@@ -44,9 +44,6 @@ type Config struct {
 	BotToken string
 	// AppToken switches Socket Mode on.
 	AppToken string
-	// Connections is the number of Socket Mode connections; zero means two, so that one serves
-	// while the other is renewed.
-	Connections int
 	// APIURL is the address of a server that replaces Slack in tests. Its scheme, host and port
 	// then count as Slack's for response URLs and uploads.
 	APIURL string
@@ -130,7 +127,7 @@ func New(cfg Config) (*Bot, error) {
 		BotToken: cfg.BotToken, AppToken: cfg.AppToken, APIURL: cfg.APIURL, OAuth: cfg.OAuth, Policy: cfg.Policy, Store: cfg.Store, Now: b.now, Log: b.log,
 	})
 	b.receiver = receive.New(receive.Config{
-		SigningSecret: cfg.SigningSecret, OldSigningSecret: cfg.OldSigningSecret, AppToken: cfg.AppToken, Connections: cfg.Connections, Silence: cfg.Silence,
+		SigningSecret: cfg.SigningSecret, OldSigningSecret: cfg.OldSigningSecret, AppToken: cfg.AppToken, Silence: cfg.Silence,
 		Installs: cfg.OAuth != nil, API: b.api, App: b.app, PerMinute: cfg.Policy.PerMinute, Accept: b.accept, Form: b.sentForm, Now: b.now, Log: b.log,
 	})
 	b.out = outbox.New(outbox.Config{Store: cfg.Store, Client: b.app.Client, HTTP: b.plain, ResponseURL: b.receiver.ResponseURL, Now: b.now, Log: b.log})

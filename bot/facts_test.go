@@ -1,10 +1,8 @@
 package bot
 
 import (
-	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -33,25 +31,6 @@ func TestFurtherFactsOfAJob(t *testing.T) {
 			said = append(said, f.Name+"="+f.Value)
 		}
 		require.Equal(t, want, strings.Join(said, "; "))
-	}
-}
-
-// The newest job is the one that was submitted last or, without times, the one with the highest
-// number.
-func TestWhichJobIsTheNewest(t *testing.T) {
-	at := func(s int64) *time.Time { v := time.Unix(s, 0); return &v }
-	for _, c := range []struct {
-		newer, older slurm.Job
-	}{
-		{slurm.Job{ID: "1", SubmittedAt: at(20)}, slurm.Job{ID: "2", SubmittedAt: at(10)}},
-		{slurm.Job{ID: "2", SubmittedAt: at(10)}, slurm.Job{ID: "1", SubmittedAt: at(10)}},
-		{slurm.Job{ID: "2", SubmittedAt: at(10)}, slurm.Job{ID: "1"}},
-		{slurm.Job{ID: "2"}, slurm.Job{ID: "1", SubmittedAt: at(10)}},
-		{slurm.Job{ID: "10"}, slurm.Job{ID: "9"}},
-		{slurm.Job{ID: "10"}, slurm.Job{ID: "9_1234"}},
-	} {
-		require.Negative(t, newestFirst(c.newer, c.older), fmt.Sprint(c))
-		require.Positive(t, newestFirst(c.older, c.newer), fmt.Sprint(c))
 	}
 }
 

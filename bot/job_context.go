@@ -79,17 +79,8 @@ func (b *Bot) recentJobs(ctx context.Context, a incoming.Ask, c *ops.Call) []slu
 	}
 	jobs, err := listJobs(ctx, c, jobcontrol.ListIn{All: true, User: c.Who.User, OnCluster: ops.OnCluster{Cluster: b.people.ClusterOf(ctx, a)}})
 	b.warn("recent jobs", err)
-	slices.SortStableFunc(jobs, newestFirst)
+	slices.SortStableFunc(jobs, slurm.NewestFirst)
 	return jobs
-}
-
-// newestFirst compares jobs by the time of their submission. Where a time is unknown it
-// compares their ids, which Slurm counts up.
-func newestFirst(x, y slurm.Job) int {
-	if x.SubmittedAt != nil && y.SubmittedAt != nil && !x.SubmittedAt.Equal(*y.SubmittedAt) {
-		return y.SubmittedAt.Compare(*x.SubmittedAt)
-	}
-	return cmp.Or(len(y.ID.Array())-len(x.ID.Array()), strings.Compare(string(y.ID), string(x.ID)))
 }
 
 // aboutJob reads a sentence that asks something about a job without its number; ok is false for

@@ -167,7 +167,7 @@ func (b *Bot) newsFor(ctx context.Context, c *ops.Call, cluster string) (news []
 			news = append(news, k.News)
 		}
 	}
-	slices.SortFunc(news, func(x, y card.News) int { return newestFirst(x.Job, y.Job) })
+	slices.SortFunc(news, func(x, y card.News) int { return slurm.NewestFirst(x.Job, y.Job) })
 	open, err := b.openNews(ctx, c, cluster)
 	if err != nil {
 		b.log.Info("slack: jobs", "err", err)
@@ -179,7 +179,7 @@ func (b *Bot) newsFor(ctx context.Context, c *ops.Call, cluster string) (news []
 func (b *Bot) openNews(ctx context.Context, c *ops.Call, cluster string) (news []card.News, err error) {
 	jobs, err := listJobs(ctx, c, jobcontrol.ListIn{OnCluster: ops.OnCluster{Cluster: cluster}})
 	rank := func(s slurm.State) int { return map[slurm.State]int{slurm.Running: 0, slurm.Pending: 2}[s] }
-	slices.SortStableFunc(jobs, func(x, y slurm.Job) int { return cmp.Or(rank(x.State)-rank(y.State), newestFirst(x, y)) })
+	slices.SortStableFunc(jobs, func(x, y slurm.Job) int { return cmp.Or(rank(x.State)-rank(y.State), slurm.NewestFirst(x, y)) })
 	for _, j := range jobs {
 		n := card.News{Job: j}
 		if k, ok, err := b.news.Card(ctx, j.Cluster, j.ID); err == nil && ok {

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/slack-go/slack"
 	"github.com/stretchr/testify/require"
@@ -41,22 +40,6 @@ func TestStatesAreCounted(t *testing.T) {
 		}
 	}
 	require.Equal(t, "5 completed · 4 waiting · 3 running · 2 time limit reached", stateCounts(jobs, lang.EN))
-}
-
-// The newest job is the one that was submitted last or, without times, the one with the highest
-// number.
-func TestTheNewestJobComesFirst(t *testing.T) {
-	noon, later := time.Unix(0, 0), time.Unix(60, 0)
-	for _, c := range []struct{ first, second slurm.Job }{
-		{slurm.Job{ID: "7", SubmittedAt: &later}, slurm.Job{ID: "8", SubmittedAt: &noon}},
-		{slurm.Job{ID: "8", SubmittedAt: &noon}, slurm.Job{ID: "7", SubmittedAt: &noon}},
-		{slurm.Job{ID: "8", SubmittedAt: &noon}, slurm.Job{ID: "7"}},
-		{slurm.Job{ID: "10"}, slurm.Job{ID: "9", SubmittedAt: &later}},
-		{slurm.Job{ID: "9_2"}, slurm.Job{ID: "9_1"}},
-	} {
-		require.Negative(t, newestFirst(c.first, c.second))
-		require.Positive(t, newestFirst(c.second, c.first))
-	}
 }
 
 // What can be done while a job waits is shown beside its card, and only while it waits.

@@ -113,6 +113,6 @@ func (b *Bot) jobsWithCards(ctx context.Context, team string) (jobs []slurm.Job)
 	for _, k := range b.news.Cards(ctx, func(k card.Card) bool { return k.Team == team }) {
 		jobs = append(jobs, k.News.Job)
 	}
-	slices.SortStableFunc(jobs, newestFirst)
+	slices.SortStableFunc(jobs, slurm.NewestFirst)
 	return jobs
 }

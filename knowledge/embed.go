@@ -188,12 +188,9 @@ func dot(a, b []float32) float64 {
 	return sum
 }
 
-func pack(vectors [][]float32) []byte {
-	var b []byte
+func pack(vectors [][]float32) (b []byte) {
 	for _, v := range vectors {
-		for _, x := range v {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
-		}
+		b, _ = binary.Append(b, binary.LittleEndian, v) // never fails: numbers have a fixed size
 	}
 	return b
 }
@@ -207,9 +204,7 @@ func unpack(b []byte, count int) [][]float32 {
 	all := make([][]float32, count)
 	for i := range all {
 		all[i] = make([]float32, size)
-		for j := range all[i] {
-			all[i][j] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*(i*size+j):]))
-		}
+		_, _ = binary.Decode(b[4*i*size:], binary.LittleEndian, all[i]) // never fails: b is long enough
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"regexp"
@@ -76,4 +77,19 @@ func TestOfficialSuiteOf20260728PassesWhereItIsScored(t *testing.T) {
 	for _, line := range regexp.MustCompile(`(?m)^\s*✗.*$`).FindAllString(out, -1) {
 		require.Regexp(t, `✗ tasks-`, line)
 	}
+}
+
+// A tool that needs a capability which its client did not declare is refused with the
+// protocol's own code and status; the official suite asks for the same.
+func TestAMissingCapabilityHasItsOwnCode(t *testing.T) {
+	c := &client{t: t, url: suiteServer(t), header: map[string]string{
+		"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "test_missing_capability",
+	}}
+	said, body := c.post(`{"jsonrpc":"2.0","id":"a<7","method":"tools/call","params":{"name":"test_missing_capability","arguments":{},"_meta":{` +
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"modern","version":"1"},` +
+		`"io.modelcontextprotocol/clientCapabilities":{}}}}`)
+	require.Equal(t, http.StatusBadRequest, said.StatusCode, body)
+	require.Equal(t, "application/json", said.Header.Get("Content-Type"))
+	require.JSONEq(t, `{"jsonrpc":"2.0","id":"a<7","error":{"code":-32021,"message":"missing required client capability: \"sampling\"",`+
+		`"data":{"requiredCapabilities":{"sampling":{}}}}}`, body)
 }

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -13,6 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
+	"github.com/megatron-ops/megatron-ops/internal/tree"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
@@ -81,8 +83,8 @@ func hintOf(command string) (hint, bool) {
 			given[f.Tag.Get("name")] = strings.Join(words, " ")
 		}
 	}
-	line, err := plainJSON(given)
-	return hint{o.Name, json.RawMessage(line)}, err == nil
+	line, err := tree.JSON(given)
+	return hint{o.Name, line}, err == nil
 }
 
 // shellCommand matches a shell command between backticks, with or without the program's
@@ -179,19 +181,10 @@ func asCallsIn(object []byte) []byte {
 		if called == said {
 			return quoted
 		}
-		line, err := plainJSON(called)
+		line, err := tree.JSON(called)
 		if err != nil {
 			return quoted
 		}
-		return []byte(strings.Trim(line, `"`))
+		return bytes.Trim(line, `"`)
 	})
-}
-
-// plainJSON encodes v on one line, without the escapes that only HTML needs.
-func plainJSON(v any) (string, error) {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return strings.TrimSpace(b.String()), err
 }

@@ -104,7 +104,7 @@ func NewHTTPWiring(lib *sdkserver.MCPServer, h HTTP) (http.Handler, func()) {
 		sdkserver.WithDisableLocalhostProtection(true),
 	)
 	h.digests = digestsOf(h.Tokens)
-	at := map[string]http.Handler{"/mcp": h.authorised(owned.onlyOwn(h.bounded(rewriteAnswers(answerMissingCapabilities(streamable)))))}
+	at := map[string]http.Handler{"/mcp": h.authorised(owned.onlyOwn(h.bounded(rewriteAnswers(streamable))))}
 	if h.OAuth != nil {
 		meta := sdkserver.NewProtectedResourceMetadataHandler(h.OAuth.metadata())
 		at[sdkserver.WellKnownProtectedResourcePath] = meta

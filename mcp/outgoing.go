@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	sdk "github.com/mark3labs/mcp-go/mcp"
 	sdkserver "github.com/mark3labs/mcp-go/server"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	messages "github.com/megatron-ops/megatron-ops/mcp/message"
 )
 
 // The library answers every error of a resource's, prompt's or completion's handler
@@ -122,9 +124,8 @@ type delivery struct {
 }
 
 type (
-	deliveryKey   struct{}
-	writerKey     struct{}
-	sessionEndKey struct{} // the writer of a request that ends a session
+	deliveryKey struct{}
+	writerKey   struct{} // the messageWriter of a request
 )
 
 func newDelivery() *delivery { return &delivery{changed: make(chan struct{})} }
@@ -238,9 +239,6 @@ func rewriteAnswers(next http.Handler) http.Handler {
 	sessions := deliveries{open: map[string]*openDelivery{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		cw := &messageWriter{ResponseWriter: w}
-		if r.Method == http.MethodDelete {
-			r = r.WithContext(context.WithValue(r.Context(), sessionEndKey{}, cw))
-		}
 		if sdk.IsModernProtocol(r.Header.Get(sdk.HeaderProtocolVersion)) {
 			cw.delivery = newDelivery()
 		} else if session := r.Header.Get(sdkserver.HeaderKeySessionID); session != "" {
@@ -248,10 +246,11 @@ func rewriteAnswers(next http.Handler) http.Handler {
 			cw.delivery, leave = sessions.join(session)
 			defer leave()
 		}
+		ctx := context.WithValue(r.Context(), writerKey{}, cw)
 		if cw.delivery != nil {
-			r = r.WithContext(context.WithValue(context.WithValue(r.Context(), deliveryKey{}, cw.delivery), writerKey{}, cw))
+			ctx = context.WithValue(ctx, deliveryKey{}, cw.delivery)
 		}
-		next.ServeHTTP(cw, r)
+		next.ServeHTTP(cw, r.WithContext(ctx))
 		cw.begin(0)
 	})
 }
@@ -261,8 +260,9 @@ func rewriteAnswers(next http.Handler) http.Handler {
 type messageWriter struct {
 	http.ResponseWriter
 	delivery      *delivery
-	noSuchSession bool        // the request would end a session that the caller does not have
-	notified      atomic.Bool // the request has sent notifications
+	noSuchSession bool                     // the request would end a session that the caller does not have
+	notified      atomic.Bool              // the request has sent notifications
+	missing       *sdk.JSONRPCErrorDetails // the answer in place of the library's
 	// unflushed counts the notifications that were written but may not be sent yet.
 	unflushed int
 	status    int // the library's status; 0: none yet
@@ -303,12 +303,32 @@ func (w *messageWriter) Write(p []byte) (int, error) {
 		w.begin(http.StatusAccepted)
 		return len(p), nil
 	}
+	if w.missing != nil && !w.began {
+		w.begin(http.StatusBadRequest)
+		return len(p), json.NewEncoder(w.ResponseWriter).Encode(map[string]any{
+			"jsonrpc": sdk.JSONRPC_VERSION, "id": json.RawMessage(messages.IDOf(message)), "error": w.missing,
+		})
+	}
 	w.begin(http.StatusOK)
 	_, err := w.ResponseWriter.Write(message)
 	if w.delivery != nil {
 		w.unflushed += notifications(message)
 	}
 	return len(p), err
+}
+
+// noteMissingCapability has the request answered as the newest version of the protocol
+// demands where a tool needs a capability that its client did not declare: with an error
+// and a status of their own. The library would answer with an internal error.
+func noteMissingCapability(ctx context.Context, err error) {
+	var lacks sdk.MissingRequiredClientCapabilityError
+	w, ok := ctx.Value(writerKey{}).(*messageWriter)
+	if ok && errors.As(err, &lacks) && sdk.IsModernProtocol(sdkserver.RequestProtocolVersion(ctx)) {
+		w.missing = &sdk.JSONRPCErrorDetails{
+			Code: sdk.MISSING_REQUIRED_CLIENT_CAPABILITY, Message: lacks.Error(),
+			Data: map[string]any{"requiredCapabilities": map[string]any{lacks.Capability: map[string]any{}}},
+		}
+	}
 }
 
 // Flush passes on what a stream has written so far.

@@ -28,8 +28,11 @@ func (s *sessions) ResolveSessionIdManager(r *http.Request) sdkserver.SessionIdM
 		return sessionsOf{sessions: s, all: true}
 	}
 	g, _ := r.Context().Value(grantKey{}).(Grant)
-	ends, _ := r.Context().Value(sessionEndKey{}).(*messageWriter)
-	return sessionsOf{sessions: s, owner: ownerOf(g.Caller), endWriter: ends}
+	of := sessionsOf{sessions: s, owner: ownerOf(g.Caller)}
+	if r.Method == http.MethodDelete {
+		of.endWriter, _ = r.Context().Value(writerKey{}).(*messageWriter)
+	}
+	return of
 }
 
 // ownerOf identifies a caller. Callers with and without write access are never the

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -40,5 +41,25 @@ func TestWhichJobsAFilterLetsThrough(t *testing.T) {
 			}
 		}
 		require.Equal(t, c.want, got, c.name)
+	}
+}
+
+// The newest job is the one that was submitted last or, without times, the one with the highest
+// number.
+func TestWhichJobIsTheNewest(t *testing.T) {
+	at := func(s int64) *time.Time { v := time.Unix(s, 0); return &v }
+	for _, c := range []struct {
+		newer, older Job
+	}{
+		{Job{ID: "1", SubmittedAt: at(20)}, Job{ID: "2", SubmittedAt: at(10)}},
+		{Job{ID: "2", SubmittedAt: at(10)}, Job{ID: "1", SubmittedAt: at(10)}},
+		{Job{ID: "2", SubmittedAt: at(10)}, Job{ID: "1"}},
+		{Job{ID: "2"}, Job{ID: "1", SubmittedAt: at(10)}},
+		{Job{ID: "10"}, Job{ID: "9"}},
+		{Job{ID: "10"}, Job{ID: "9_1234"}},
+		{Job{ID: "9_2"}, Job{ID: "9_1"}},
+	} {
+		require.Negative(t, NewestFirst(c.newer, c.older), fmt.Sprint(c))
+		require.Positive(t, NewestFirst(c.older, c.newer), fmt.Sprint(c))
 	}
 }

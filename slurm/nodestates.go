@@ -74,16 +74,16 @@ const nodeMarks = "*~#!%$@^-+"
 // the one that sinfo would show.
 func stateWord(state string) (word, mark string) {
 	state = strings.ToLower(state)
-	if base, flags, several := strings.Cut(strings.TrimRight(state, nodeMarks), "+"); several {
-		mark := state[len(strings.TrimRight(state, nodeMarks)):]
+	word = strings.TrimRight(state, nodeMarks)
+	mark = state[len(word):]
+	if base, flags, several := strings.Cut(word, "+"); several {
 		word, more := stateWord(nodeState(base, strings.Split(flags, "+")))
 		return word, more + mark
 	}
-	word = strings.TrimRight(state, nodeMarks)
 	if long := nodeShort[word]; long != "" {
 		word = long
 	}
-	return word, state[len(strings.TrimRight(state, nodeMarks)):]
+	return word, mark
 }
 
 // Usable reports whether the node is in service: it runs or accepts jobs, or is kept

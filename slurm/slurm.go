@@ -3,6 +3,7 @@
 package slurm
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 	"time"
@@ -121,4 +122,13 @@ type Job struct {
 	// SeenAt is set where the cluster does not answer: the job is then shown as it was
 	// at that time.
 	SeenAt *time.Time `json:"seen_at,omitempty"`
+}
+
+// NewestFirst compares jobs by the time of their submission. Where a time is unknown it
+// compares their ids, which Slurm counts up.
+func NewestFirst(x, y Job) int {
+	if x.SubmittedAt != nil && y.SubmittedAt != nil && !x.SubmittedAt.Equal(*y.SubmittedAt) {
+		return y.SubmittedAt.Compare(*x.SubmittedAt)
+	}
+	return cmp.Or(len(y.ID.Array())-len(x.ID.Array()), strings.Compare(string(y.ID), string(x.ID)))
 }

@@ -22,9 +22,6 @@ type Config struct {
 	OldSigningSecret string
 	// AppToken switches Socket Mode on.
 	AppToken string
-	// Connections is the number of Socket Mode connections; zero means two, so that one serves
-	// while the other is renewed.
-	Connections int
 	// Silence is how long a Socket Mode connection may bring no ping before it counts as dead;
 	// zero means slack-go's 30 s.
 	Silence time.Duration

@@ -1,7 +1,6 @@
 package receive
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"sync"
@@ -136,9 +135,8 @@ func (in *Receiver) Receive(ctx context.Context) {
 	if in.cfg.AppToken == "" {
 		return
 	}
-	n := cmp.Or(in.cfg.Connections, 2)
 	var wg sync.WaitGroup
-	for i := range n {
+	for i := range 2 { // one serves while the other is renewed
 		wg.Go(func() { in.socketLoop(ctx, i, in.socket) })
 	}
 	wg.Wait()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -189,7 +188,7 @@ func (f *jobFinder) find(ctx context.Context, word string) ([]string, error) {
 		if err != nil {
 			return nil, f.call.SlurmError(err, "")
 		}
-		slices.SortStableFunc(f.mine, newestFirst)
+		slices.SortStableFunc(f.mine, slurm.NewestFirst)
 		f.looked = true
 	}
 	if id := f.byKeyword(word); id != "" {
@@ -223,14 +222,6 @@ var namedTask = lazy.New(`^(.+)(_(?:[0-9]+|\[[0-9,-]+\]))$`)
 // isArray reports whether a job of that name is an array.
 func (f *jobFinder) isArray(name string) bool {
 	return slices.ContainsFunc(f.mine, func(j slurm.Job) bool { return j.Name == name && (j.ID.Array() != j.ID || len(j.Tasks) > 0) })
-}
-
-// newestFirst orders jobs by their submission, newest first.
-func newestFirst(a, b slurm.Job) int {
-	if a.SubmittedAt == nil || b.SubmittedAt == nil {
-		return cmp.Compare(len(b.ID), len(a.ID))
-	}
-	return b.SubmittedAt.Compare(*a.SubmittedAt)
 }
 
 // byKeyword returns the job that "last" or "failed" means, or "" if there is none.

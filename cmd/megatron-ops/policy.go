@@ -102,39 +102,23 @@ func readSecretFile(file, field string) (string, error) {
 	return text, nil
 }
 
-// askOperators lets operators decide, in Slack or on the page, about what an agent may
-// not do by itself.
-func askOperators(p mcp.Policy, svc *ops.Service, a config.Approval) mcp.Policy {
-	p.ApproveAll = a.Agents
-	p.Approve = func(ctx context.Context, who ops.Caller, op string, in any, shown []view.Section, digest string) (string, error) {
-		return svc.Approved(ctx, who, op, in, needsApproval(svc, a, in).EN, shown, digest)
-	}
-	return p
-}
-
-// beyondToken returns why an agent's call needs more than a token. If agents require
-// approval, every call does: if no operator can be asked, the agent's own person has to
-// be.
-func beyondToken(svc *ops.Service, a config.Approval, in any) string {
-	why := needsApproval(svc, a, in).EN
-	if why == "" && a.Agents {
-		why = "approvals are required for agents here"
-	}
-	return why
-}
-
-// ownAgentPolicy is the policy for an agent that a person runs on standard input. The
-// limits are the same, and if a server shares the store, its operators decide there.
-func ownAgentPolicy(service func() (*ops.Service, error), cfg config.Config) mcp.Policy {
+// agentPolicy says how what agents change is confirmed. Where operators can be asked, in
+// Slack or on the page, they decide about what an agent may not do by itself; without
+// them, the agent's own person has to.
+func agentPolicy(service func() (*ops.Service, error), cfg config.Config, operators bool) mcp.Policy {
 	a := cfg.Slack.Approval
 	p := mcp.Policy{Tokens: cfg.MCP.Confirm == config.FallbackToken, Beyond: func(_ string, in any) string {
 		svc, err := service()
 		if err != nil {
 			return "" // the call itself fails with this error
 		}
-		return beyondToken(svc, a, in)
+		why := needsApproval(svc, a, in).EN
+		if why == "" && a.Agents {
+			why = "approvals are required for agents here"
+		}
+		return why
 	}}
-	if cfg.Store == "" || a.Channel == "" && len(cfg.Slack.Operators) == 0 && len(cfg.Web.Operators) == 0 {
+	if !operators {
 		return p
 	}
 	p.ApproveAll = a.Agents
@@ -146,6 +130,13 @@ func ownAgentPolicy(service func() (*ops.Service, error), cfg config.Config) mcp
 		return svc.Approved(ctx, who, op, in, needsApproval(svc, a, in).EN, shown, digest)
 	}
 	return p
+}
+
+// ownAgentPolicy is the policy for an agent that a person runs on standard input. The
+// limits are the same, and if a server shares the store, its operators decide there.
+func ownAgentPolicy(service func() (*ops.Service, error), cfg config.Config) mcp.Policy {
+	operators := cfg.Slack.Approval.Channel != "" || len(cfg.Slack.Operators) > 0 || len(cfg.Web.Operators) > 0
+	return agentPolicy(service, cfg, cfg.Store != "" && operators)
 }
 
 // mcpAccess returns who may use /mcp. If neither tokens nor an issuer are configured,

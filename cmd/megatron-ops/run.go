@@ -22,6 +22,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/tree"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
@@ -262,26 +263,20 @@ func (sh *shell) explain(e *ops.Error) {
 }
 
 func (sh *shell) printJSON(v any) error {
-	var doc bytes.Buffer
-	enc := json.NewEncoder(&doc)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
+	doc, err := tree.JSON(v)
 	// A document that is too long to read is printed on one line: indenting takes as
 	// long as encoding it.
-	if out := doc.Bytes(); err == nil && len(out) < maxIndentedBytes {
+	if err == nil && len(doc) < maxIndentedBytes {
 		var lines bytes.Buffer
-		if err = json.Indent(&lines, out, "", "  "); err == nil {
-			doc = lines
-		}
+		err = json.Indent(&lines, doc, "", "  ")
+		doc = lines.Bytes()
 	}
+	doc = append(doc, '\n')
 	if err == nil && sh.yaml {
-		var out []byte
-		if out, err = yaml.JSONToYAML(doc.Bytes()); err == nil {
-			doc = *bytes.NewBuffer(out)
-		}
+		doc, err = yaml.JSONToYAML(doc)
 	}
 	if err == nil {
-		_, err = sh.out.Write(doc.Bytes())
+		_, err = sh.out.Write(doc)
 	}
 	return err
 }

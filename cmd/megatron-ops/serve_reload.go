@@ -265,10 +265,6 @@ func (d *daemon) build(cfg config.Config) (*generation, error) {
 	if _, err := svc.RecallLastSeen(gen.ctx); err != nil {
 		d.log.Warn("what the clusters showed last is not known", "error", err)
 	}
-	gen.policy = mcp.Policy{
-		Tokens: cfg.MCP.Confirm == config.FallbackToken,
-		Beyond: func(_ string, in any) string { return beyondToken(svc, cfg.Slack.Approval, in) },
-	}
 	mux := http.NewServeMux()
 	tell := logNews(d.log, sh.lang)
 	registry := prometheus.NewRegistry() // metrics of this generation
@@ -308,9 +304,8 @@ func (d *daemon) build(cfg config.Config) (*generation, error) {
 	if err := d.pages(mux, gen, b); err != nil {
 		return nil, err
 	}
-	if b != nil && b.Decides() || gen.page != "" && len(cfg.Web.Operators) > 0 {
-		gen.policy = askOperators(gen.policy, svc, cfg.Slack.Approval)
-	}
+	operators := b != nil && b.Decides() || gen.page != "" && len(cfg.Web.Operators) > 0
+	gen.policy = agentPolicy(func() (*ops.Service, error) { return svc, nil }, cfg, operators)
 	jobs := prometheus.NewRegistry()
 	registry.MustRegister(&slurmMetrics{clusters: svc.Clusters})
 	jobs.MustRegister(&jobMetrics{service: svc, watchers: gen.watchers})

@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"bytes"
 	"cmp"
 	"encoding"
 	"encoding/json"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/tree"
 )
 
 // A Schema is the part of JSON Schema 2020-12 that the table of operations needs.
@@ -47,7 +47,7 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 		// schema onto a dialect in which a type is one word.
 		one := *s
 		one.Nullable, one.Description = false, ""
-		return marshalPlain(struct {
+		return tree.JSON(struct {
 			Description string    `json:"description,omitempty"`
 			AnyOf       []*Schema `json:"anyOf"`
 		}{s.Description, []*Schema{&one, {Type: "null"}}})
@@ -71,7 +71,7 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 	} else if s.Values != nil {
 		doc.Others = s.Values
 	}
-	return marshalPlain(doc)
+	return tree.JSON(doc)
 }
 
 type properties []Property
@@ -79,7 +79,7 @@ type properties []Property
 func (ps properties) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	for i, p := range ps {
-		one, err := marshalPlain(map[string]*Schema{p.Name: p.Schema})
+		one, err := tree.JSON(map[string]*Schema{p.Name: p.Schema})
 		if err != nil {
 			return nil, err
 		}
@@ -89,18 +89,6 @@ func (ps properties) MarshalJSON() ([]byte, error) {
 		b = append(b, one[1:len(one)-1]...)
 	}
 	return append(b, '}'), nil
-}
-
-// marshalPlain is json.Marshal without HTML escapes, so that a schema's texts stay
-// readable.
-func marshalPlain(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
 // Property returns the schema of the property of that name, or nil.

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -29,8 +30,9 @@ func Decode(raw []byte, into any, own map[string]*string) error {
 	if err := validJSON(raw); err != nil {
 		return err
 	}
-	p := treeParser{rest: string(raw) + "\n"}
-	root, err := p.node("", 0)
+	r := treeReader{json.NewDecoder(bytes.NewReader(raw))}
+	r.UseNumber()
+	root, err := r.node("", 0)
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/tree"
@@ -32,60 +32,52 @@ func validJSON(raw []byte) error {
 		lang.Text{EN: "send one JSON object", ZH: "请发送一个 JSON 对象"})
 }
 
-// A treeParser walks a line that is known to be valid JSON. Numbers stay as they were
-// written; strings without escapes are substrings of the text.
-type treeParser struct{ rest string }
-
-// next skips blanks and separators and returns the first other byte.
-func (p *treeParser) next() byte {
-	p.rest = strings.TrimLeft(p.rest, " \t\r\n,:")
-	return p.rest[0]
-}
+// A treeReader reads a text that is known to be valid JSON, value by value. Numbers stay
+// as they were written.
+type treeReader struct{ *json.Decoder }
 
 // node reads one value, and refuses repeated keys and deep nesting. All is one line, so
 // that a specification's faults have one.
-func (p *treeParser) node(path string, depth int) (tree.Node, error) {
+func (r treeReader) node(path string, depth int) (tree.Node, error) {
 	if depth > maxDepth {
 		return tree.Node{}, InputError(path,
 			lang.Text{EN: "nests deeper than %d levels", ZH: "嵌套超过 %d 层"}.With(maxDepth),
 			lang.Text{EN: "send flatter arguments", ZH: "请减少参数的嵌套层数"})
 	}
 	n := tree.Node{Line: 1}
-	switch c := p.next(); c {
-	case '{', '[':
-		if n.Kind = tree.List; c == '{' {
+	switch v := r.token().(type) {
+	case json.Delim:
+		if n.Kind = tree.List; v == '{' {
 			n.Kind = tree.Map
 		}
-		for p.rest = p.rest[1:]; p.next() != c+2; { // ASCII has the closing bracket two after the opening one
-			if err := p.add(&n, path, depth+1); err != nil {
+		for r.More() {
+			if err := r.add(&n, path, depth+1); err != nil {
 				return n, err
 			}
 		}
-		p.rest = p.rest[1:]
-		return n, nil
-	case '"':
-		n.Kind, n.Text = tree.Text, p.text()
-		return n, nil
-	case 't', 'f':
-		n.Kind = tree.Bool
-	case 'n':
-		p.rest = p.rest[len("null"):]
-		return n, nil
-	default:
-		n.Kind = tree.Int
-	}
-	end := strings.IndexAny(p.rest, " \t\r\n,]}")
-	n.Text, p.rest = p.rest[:end], p.rest[end:]
-	if n.Kind == tree.Int && strings.ContainsAny(n.Text, ".eE") {
-		n.Kind = tree.Real
+		r.token()
+	case string:
+		n.Kind, n.Text = tree.Text, v
+	case bool:
+		n.Kind, n.Text = tree.Bool, strconv.FormatBool(v)
+	case json.Number:
+		if n.Kind, n.Text = tree.Int, v.String(); strings.ContainsAny(n.Text, ".eE") {
+			n.Kind = tree.Real
+		}
 	}
 	return n, nil
 }
 
+// token returns the next token, which valid JSON always has.
+func (r treeReader) token() json.Token {
+	t, _ := r.Token()
+	return t
+}
+
 // add reads the next element of a list, or the next member of an object.
-func (p *treeParser) add(n *tree.Node, path string, depth int) error {
+func (r treeReader) add(n *tree.Node, path string, depth int) error {
 	if n.Kind == tree.Map {
-		key := p.text()
+		key, _ := r.token().(string)
 		at := tree.Join(path, key)
 		switch {
 		case len(n.Keys) == maxNames:
@@ -96,25 +88,7 @@ func (p *treeParser) add(n *tree.Node, path string, depth int) error {
 		}
 		n.Keys, path = append(n.Keys, key), at
 	}
-	child, err := p.node(path, depth)
+	child, err := r.node(path, depth)
 	n.List = append(n.List, child)
 	return err
-}
-
-// text reads the string that begins at the current byte.
-func (p *treeParser) text() (s string) {
-	end, escaped := 1, false
-	for ; p.rest[end] != '"'; end++ {
-		if p.rest[end] == '\\' {
-			escaped = true
-			end++
-		}
-	}
-	raw := p.rest[:end+1]
-	p.rest = p.rest[end+1:]
-	if !escaped && utf8.ValidString(raw) {
-		return raw[1:end]
-	}
-	_ = json.Unmarshal([]byte(raw), &s) // cannot fail: raw is part of a valid JSON text
-	return s
 }

@@ -60,11 +60,7 @@ type Flag struct {
 	// Since and Until are the first and the last release with this definition;
 	// zero means the oldest and the newest known release.
 	Since, Until Release
-	// ModelOpt marks a flag that Megatron knows only where nvidia-modelopt is
-	// installed.
-	ModelOpt bool
-
-	field int
+	dest         int // the number of Dest, which is also that of its field in Options, if it has one
 }
 
 // An Opt is a value that may be absent, like Python's None.
@@ -303,9 +299,10 @@ func dissimilarity(name, flag string, words []string) float64 {
 }
 
 // Value returns the flag's value in o as a user would type it. The result is
-// empty for a flag without a value, and "true" or "false" for a switch.
+// empty for a flag without a value, and "true" or "false" for a switch. A flag without a
+// field has none.
 func (f Flag) Value(o *Options) string {
-	switch v := reflect.ValueOf(o).Elem().Field(f.field).Addr().Interface().(type) {
+	switch v := f.place(reflect.ValueOf(o).Elem()).Addr().Interface().(type) {
 	case *bool:
 		return strconv.FormatBool(*v)
 	case *int:

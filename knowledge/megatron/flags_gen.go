@@ -24,1280 +24,518 @@ var releases = [...]releaseFacts{
 	{name: "main", tag: "main", commit: "d98e8a64ddf34856e74b24714e3bedb2f5a39553", date: "2026-08-22"},
 }
 
-// Options holds one value for each destination of Megatron's parser.
+// destinations is how many destinations Megatron's parser has.
+const destinations = 910
+
+// Options holds the values of Megatron's parser that this program uses.
 type Options struct {
-	TensorModelParallelSize                                int          // --tensor-model-parallel-size
-	TensorParallelNumWeightShards                          Opt[int]     // --tensor-parallel-num-weight-shards
-	PipelineModelParallelCommBackend                       Opt[string]  // --pipeline-model-parallel-comm-backend
-	PipelineModelParallelSize                              int          // --pipeline-model-parallel-size
-	SequenceParallel                                       bool         // --sequence-parallel
-	ContextParallelSize                                    int          // --context-parallel-size
-	HierarchicalContextParallelSizes                       []int        // --hierarchical-context-parallel-sizes
-	MaxSeqlenPerDpCpRank                                   Opt[int]     // --max-seqlen-per-dp-cp-rank
-	HybridContextParallel                                  bool         // --hybrid-context-parallel
-	ExpertModelParallelSize                                int          // --expert-model-parallel-size
-	ExpertTensorParallelSize                               Opt[int]     // --expert-tensor-parallel-size
-	ExpertTensorParallelNumWeightShards                    Opt[int]     // --expert-tensor-parallel-num-weight-shards
-	PerformInitialization                                  bool         // --no-initialization
-	UseCpuInitialization                                   bool         // --use-cpu-initialization
-	Fp16                                                   bool         // --fp16
-	Bf16                                                   bool         // --bf16
-	DeterministicMode                                      bool         // --deterministic-mode
-	TpCommOverlap                                          bool         // --tp-comm-overlap
-	TpCommBulkWgrad                                        bool         // --no-tp-comm-bulk-wgrad
-	TpCommBulkDgrad                                        bool         // --no-tp-comm-bulk-dgrad
-	TpCommOverlapAg                                        bool         // --no-tp-comm-overlap-ag
-	TpCommOverlapRs                                        bool         // --no-tp-comm-overlap-rs
-	TpCommOverlapRsDgrad                                   bool         // --tp-comm-overlap-rs-dgrad
-	TpCommSplitAg                                          bool         // --no-tp-comm-split-ag
-	TpCommSplitRs                                          bool         // --no-tp-comm-split-rs
-	CrossEntropyLossFusion                                 bool         // --cross-entropy-loss-fusion
-	CrossEntropyFusionImpl                                 string       // --cross-entropy-fusion-impl
-	TpCommBootstrapBackend                                 string       // --tp-comm-bootstrap-backend
-	OverlapMoeExpertParallelComm                           bool         // --overlap-moe-expert-parallel-comm
-	DelayWgradCompute                                      bool         // --delay-wgrad-compute
-	OverlapDispatchBackwardWithExpertsWgrad                bool         // --overlap-dispatch-backward-with-experts-wgrad
-	EpOverlapEarlyAttnMemoryRelease                        bool         // --ep-overlap-early-attn-memory-release
-	UseRingExchangeP2p                                     bool         // --use-ring-exchange-p2p
-	DeferEmbeddingWgradCompute                             bool         // --defer-embedding-wgrad-compute
-	WgradDeferralLimit                                     int          // --wgrad-deferral-limit
-	OverlapP2pCommWarmupFlush                              bool         // --overlap-p2p-communication-warmup-flush
-	MicrobatchGroupSizePerVpStage                          Opt[int]     // --microbatch-group-size-per-virtual-pipeline-stage
-	MtpStandalone                                          bool         // --mtp-standalone
-	CpuOffloadingNumLayers                                 int          // --cpu-offloading-num-layers
-	CpuOffloadingRetainPinnedCpuBuffers                    bool         // --cpu-offloading-retain-pinned-cpu-buffers
-	NumLayers                                              Opt[int]     // --num-layers
-	MtpNumLayers                                           Opt[int]     // --mtp-num-layers
-	MtpLossScalingFactor                                   float64      // --mtp-loss-scaling-factor
-	MtpUseRepeatedLayer                                    bool         // --mtp-use-repeated-layer
-	MtpDetachHeads                                         bool         // --mtp-detach-heads
-	MtpHsm                                                 bool         // --mtp-hsm
-	MtpHybridOverridePattern                               Opt[string]  // --mtp-hybrid-override-pattern
-	AccountForEmbeddingInPipelineSplit                     bool         // --account-for-embedding-in-pipeline-split
-	AccountForLossInPipelineSplit                          bool         // --account-for-loss-in-pipeline-split
-	HiddenSize                                             Opt[int]     // --hidden-size
-	NumAttentionHeads                                      Opt[int]     // --num-attention-heads
-	AttentionBackend                                       string       // --attention-backend
-	FlashAttentionVersion                                  Opt[int]     // --flash-attention-version
-	SoftmaxType                                            string       // --softmax-type
-	NumQueryGroups                                         int          // --num-query-groups
-	FfnHiddenSize                                          Opt[int]     // --ffn-hidden-size
-	KvChannels                                             Opt[int]     // --kv-channels
-	HiddenDropout                                          float64      // --hidden-dropout
-	AttentionDropout                                       float64      // --attention-dropout
-	Fp32ResidualConnection                                 bool         // --fp32-residual-connection
-	ApplyResidualConnectionPostLayernorm                   bool         // --apply-residual-connection-post-layernorm
-	LayernormEpsilon                                       float64      // --norm-epsilon
-	LayernormZeroCenteredGamma                             bool         // --apply-layernorm-1p
-	AddBiasLinear                                          bool         // --disable-bias-linear
-	AddQkvBias                                             bool         // --add-qkv-bias
-	GluLinearOffset                                        float64      // --glu-linear-offset
-	ActivationFuncClampValue                               Opt[float64] // --activation-func-clamp-value
-	RotaryInterleaved                                      bool         // --rotary-interleaved
-	Normalization                                          string       // --normalization
-	QkLayernorm                                            bool         // --qk-layernorm
-	QkL2Norm                                               bool         // --qk-l2-norm
-	QkClip                                                 bool         // --qk-clip
-	QkClipAlpha                                            float64      // --qk-clip-alpha
-	QkClipThreshold                                        float64      // --qk-clip-threshold
-	AttentionOutputGate                                    bool         // --attention-output-gate
-	CalculatePerTokenLoss                                  bool         // --calculate-per-token-loss
-	MultiLatentAttention                                   bool         // --multi-latent-attention
-	ExperimentalAttentionVariant                           Opt[string]  // --experimental-attention-variant
-	DsaIndexerNHeads                                       Opt[int]     // --dsa-indexer-n-heads
-	DsaIndexerHeadDim                                      Opt[int]     // --dsa-indexer-head-dim
-	DsaIndexerTopk                                         Opt[int]     // --dsa-indexer-topk
-	DsaIndexerTopkFreq                                     int          // --dsa-indexer-topk-freq
-	DsaIndexerSkipTopkOffset                               int          // --dsa-indexer-skip-topk-offset
-	DsaIndexerLossCoeff                                    Opt[float64] // --dsa-indexer-loss-coeff
-	DsaIndexerUseSparseLoss                                bool         // --dsa-indexer-use-sparse-loss
-	DsaKernelBackend                                       string       // --dsa-kernel-backend
-	DsaIndexerRopeInterleaved                              bool         // --dsa-indexer-rope-interleaved
-	DsaIndexerRotateActivation                             bool         // --no-dsa-indexer-rotate-activation
-	DsaIndexerScoringRelu                                  bool         // --no-dsa-indexer-scoring-relu
-	DsaIndexerKNormEpsilon                                 Opt[float64] // --dsa-indexer-k-norm-epsilon
-	DsaIndexerKNormFp32                                    bool         // --dsa-indexer-k-norm-fp32
-	LinearConvKernelDim                                    int          // --linear-conv-kernel-dim
-	LinearKeyHeadDim                                       int          // --linear-key-head-dim
-	LinearValueHeadDim                                     int          // --linear-value-head-dim
-	LinearNumKeyHeads                                      int          // --linear-num-key-heads
-	LinearNumValueHeads                                    int          // --linear-num-value-heads
-	InitMethodStd                                          float64      // --init-method-std
-	EmbeddingInitMethodStd                                 Opt[float64] // --embedding-init-method-std
-	InitModelWithMetaDevice                                bool         // --init-model-with-meta-device
-	UseMup                                                 bool         // --use-mup
-	MupWidthMult                                           float64      // --mup-width-mult
-	MupBaseHiddenSize                                      Opt[int]     // --mup-base-hidden-size
-	MupEmbeddingMult                                       float64      // --mup-embedding-mult
-	MupOutputMult                                          float64      // --mup-output-mult
-	MupBaseHeadDim                                         Opt[float64] // --mup-base-head-dim
-	MupAttnScalePower                                      float64      // --mup-attn-scale-power
-	ApplyQueryKeyLayerScaling                              bool         // --apply-query-key-layer-scaling
-	DisableBf16ReducedPrecisionMatmul                      bool         // --disable-bf16-reduced-precision-matmul
-	UseFusedWeightedSquaredRelu                            bool         // --use-fused-weighted-squared-relu
-	FusedResidualRmsnorm                                   bool         // --fused-residual-rmsnorm
-	UseTransformerEngineOpFuser                            bool         // --use-transformer-engine-op-fuser
-	RecomputeGranularity                                   Opt[string]  // --recompute-granularity
-	RecomputeMethod                                        Opt[string]  // --recompute-method
-	RecomputeNumLayers                                     Opt[int]     // --recompute-num-layers
-	DistributeSavedActivations                             bool         // --distribute-saved-activations
-	RecomputeModules                                       []string     // --recompute-modules
-	Fp8                                                    Opt[string]  // --fp8-format
-	Fp8Recipe                                              string       // --fp8-recipe
-	Fp8QuantizerFactory                                    Opt[string]  // --fp8-quantizer-factory
-	Fp8Margin                                              int          // --fp8-margin
-	Fp8Interval                                            int          // --fp8-interval
-	Fp8AmaxHistoryLen                                      int          // --fp8-amax-history-len
-	Fp8AmaxComputeAlgo                                     string       // --fp8-amax-compute-algo
-	Fp8Wgrad                                               bool         // --no-fp8-wgrad
-	Fp8OutputProj                                          bool         // --fp8-output-proj
-	FirstLastLayersBf16                                    bool         // --first-last-layers-bf16
-	NumLayersAtStartInBf16                                 int          // --num-layers-at-start-in-bf16
-	NumLayersAtEndInBf16                                   int          // --num-layers-at-end-in-bf16
-	UseKitchenAttention                                    bool         // --use-kitchen-attention
-	KitchenAttentionBackend                                string       // --kitchen-attention-backend
-	Fp4                                                    Opt[string]  // --fp4-format
-	Fp4Recipe                                              string       // --fp4-recipe
-	Fp4QuantizerFactory                                    Opt[string]  // --fp4-quantizer-factory
-	HighPriorityA2aCommStream                              bool         // --high-priority-a2a-comm-stream
-	MoeSharedExpertIntermediateSize                        Opt[int]     // --moe-shared-expert-intermediate-size
-	MoeSharedExpertGate                                    bool         // --moe-shared-expert-gate
-	MoeSharedExpertOverlap                                 bool         // --moe-shared-expert-overlap
-	UseGroupedGemmForSharedExpert                          bool         // --use-grouped-gemm-for-shared-expert
-	MoeSharedExpertGluInterleaveSize                       Opt[int]     // --moe-shared-expert-glu-interleave-size
-	MoeFfnHiddenSize                                       Opt[int]     // --moe-ffn-hidden-size
-	MoeRouterTopk                                          int          // --moe-router-topk
-	MoeEnableRoutingReplay                                 bool         // --moe-enable-routing-replay
-	MoeRouterPaddingForQuantization                        bool         // --moe-router-padding-for-quantization
-	MoeRouterPaddingForFp8                                 bool         // --moe-router-padding-for-fp8
-	MoeRouterNumGroups                                     Opt[int]     // --moe-router-num-groups
-	MoeRouterGroupTopk                                     Opt[int]     // --moe-router-group-topk
-	MoeRouterPreSoftmax                                    bool         // --moe-router-pre-softmax
-	MoeRouterTopkScalingFactor                             Opt[float64] // --moe-router-topk-scaling-factor
-	MoeRouterScoreFunction                                 string       // --moe-router-score-function
-	MoeRouterDtype                                         Opt[string]  // --moe-router-dtype
-	MoeRouterEnableExpertBias                              bool         // --moe-router-enable-expert-bias
-	MoeRouterBiasUpdateRate                                float64      // --moe-router-bias-update-rate
-	MoeRouterQuantileBalancingEma                          float64      // --moe-router-quantile-balancing-ema
-	MoeRouterForceLoadBalancing                            bool         // --moe-router-force-load-balancing
-	MoeRouterForceBiased                                   Opt[float64] // --moe-router-force-biased
-	UseGroupedGemmForDenseMlp                              bool         // --use-grouped-gemm-for-dense-mlp
-	MoeGroupedGemm                                         bool         // --moe-grouped-gemm
-	MoeUseGroupedTensor                                    bool         // --moe-use-grouped-tensor
-	MoeSingleGroupedWeight                                 bool         // --moe-single-grouped-weight
-	MoeSingleGroupedBias                                   bool         // --moe-single-grouped-bias
-	MoeZLossCoeff                                          Opt[float64] // --moe-z-loss-coeff
-	MoeInputJitterEps                                      Opt[float64] // --moe-input-jitter-eps
-	MoeTokenDispatcherType                                 string       // --moe-token-dispatcher-type
-	MoeEnableDeepep                                        bool         // --moe-enable-deepep
-	MoeFlexDispatcherBackend                               string       // --moe-flex-dispatcher-backend
-	MoePermuteFusionIntoHybridep                           bool         // --moe-permute-fusion-into-hybridep
-	MoeHybridepPadUnevenDispatchInputs                     bool         // --moe-hybridep-pad-uneven-dispatch-inputs
-	MoePerLayerLogging                                     bool         // --moe-per-layer-logging
-	MoeExpertCapacityFactor                                Opt[float64] // --moe-expert-capacity-factor
-	MoePadExpertInputToCapacity                            bool         // --moe-pad-expert-input-to-capacity
-	MoePadExpertsForCudaGraphInference                     bool         // --moe-pad-experts-for-cuda-graph-inference
-	MoeTokenDropPolicy                                     string       // --moe-token-drop-policy
-	MoeLayerRecompute                                      bool         // --moe-layer-recompute
-	MoePermuteFusion                                       bool         // --moe-permute-fusion
-	MoeRouterFusion                                        bool         // --moe-router-fusion
-	MoeApplyProbsOnInput                                   bool         // --moe-apply-probs-on-input
-	MoeLatentSize                                          Opt[int]     // --moe-latent-size
-	GtpRematOptInModules                                   []string     // --gtp-remat-opt-in-modules
-	MoeFlexDispatcherNumSms                                Opt[int]     // --moe-flex-dispatcher-num-sms
-	MoeDeepepNumSms                                        Opt[int]     // --moe-deepep-num-sms
-	MoeHybridepNumSms                                      Opt[int]     // --moe-hybridep-num-sms
-	MoeHybridepNumBlocksPermute                            Opt[int]     // --moe-hybridep-num-blocks-permute
-	MoeHybridepNumBlocksUnpermute                          Opt[int]     // --moe-hybridep-num-blocks-unpermute
-	MoeHybridepNumSmsPreprocessing                         int          // --moe-hybridep-num-sms-preprocessing
-	MoeNcclepZeroCopy                                      bool         // --moe-ncclep-zero-copy
-	MoeDispatchFwdDtype                                    string       // --moe-dispatch-fwd-dtype
-	MoeCombineBwdDtype                                     string       // --moe-combine-bwd-dtype
-	MoeMlpGluInterleaveSize                                Opt[int]     // --moe-mlp-glu-interleave-size
-	MoeExpertRankCapacityFactor                            Opt[float64] // --moe-expert-rank-capacity-factor
-	EnableCudaGraph                                        bool         // --enable-cuda-graph
-	CudaGraphWarmupSteps                                   int          // --cuda-graph-warmup-steps
-	ExternalCudaGraph                                      bool         // --external-cuda-graph
-	CudaGraphImpl                                          string       // --cuda-graph-impl
-	InferenceCudaGraphScope                                Opt[string]  // --inference-cuda-graph-scope
-	EnableMhcConnections                                   bool         // --enable-mhc-connections
-	MhcNumResidualStreams                                  int          // --mhc-num-residual-streams
-	MhcSinkhornIterations                                  int          // --mhc-sinkhorn-iterations
-	MhcInitGatingFactor                                    float64      // --mhc-init-gating-factor
-	MhcRecomputeLayerNum                                   Opt[int]     // --mhc-recompute-layer-num
-	CloneScatterOutputInEmbedding                          bool         // --no-clone-scatter-output-in-embedding
-	ConfigLoggerDir                                        string       // --config-logger-dir
-	FlashDecode                                            bool         // --flash-decode
-	BatchInvariantMode                                     bool         // --batch-invariant-mode
-	BatchInvariantBackend                                  string       // --batch-invariant-backend
-	UseTeActivationFunc                                    bool         // --use-te-activation-func
-	SymmetricArType                                        Opt[string]  // --symmetric-ar-type
-	NcclAllReduceForPrefill                                bool         // --nccl-all-reduce-for-prefill
-	InferenceFuseTpCommunication                           bool         // --inference-fuse-tp-communication
-	InferenceDisableTritonNvlsKernels                      bool         // --inference-disable-triton-nvls-kernels
-	InferenceGroupedGemmBackend                            string       // --inference-grouped-gemm-backend
-	InferenceMoeDisableFusedQuantKernels                   bool         // --inference-moe-disable-fused-quant-kernels
-	InferenceMoeTokenDispatcherType                        string       // --inference-moe-token-dispatcher-type
-	MropeSection                                           []int        // --mrope-section
-	IsHybridModel                                          bool         // --is-hybrid-model
-	MambaStateDim                                          int          // --mamba-state-dim
-	MambaHeadDim                                           int          // --mamba-head-dim
-	MambaNumGroups                                         int          // --mamba-num-groups
-	MambaNumHeads                                          Opt[int]     // --mamba-num-heads
-	GdpNumHouseholder                                      int          // --gdp-num-householder
-	UseMambaMemEffPath                                     bool         // --disable-mamba-mem-eff-path
-	GdpCutedslKernel                                       bool         // --gdp-cutedsl-kernel
-	GdpNumChunkStatesToRecompute                           int          // --gdp-num-chunk-states-to-recompute
-	MlpChunksForPrefill                                    int          // --mlp-chunks-for-prefill
-	MlpChunksForTraining                                   int          // --mlp-chunks-for-training
-	TransformerImpl                                        string       // --transformer-impl
-	FineGrainedActivationOffloading                        bool         // --fine-grained-activation-offloading
-	OffloadModules                                         []string     // --offload-modules
-	MinOffloadedTensorSize                                 int          // --min-offloaded-tensor-size
-	DelayOffloadUntilCudaGraph                             bool         // --delay-offload-until-cuda-graph
-	DeltaOffloadBytesAcrossPpRanks                         int          // --delta-offload-bytes-across-pp-ranks
-	ActivationOffloadFraction                              float64      // --activation-offload-fraction
-	MoePagedStash                                          bool         // --moe-paged-stash
-	MoePagedStashPageSize                                  int          // --moe-paged-stash-page-size
-	MoePagedStashBufferSizeFactorCuda                      float64      // --moe-paged-stash-buffer-size-factor-cuda
-	MoePagedStashBufferSizeFactorCpu                       float64      // --moe-paged-stash-buffer-size-factor-cpu
-	FineGrainedOffloadingMaxInflightOffloads               Opt[int]     // --fine-grained-offloading-max-inflight-offloads
-	EncoderNumLayers                                       Opt[int]     // --encoder-num-layers
-	DecoderNumLayers                                       Opt[int]     // --decoder-num-layers
-	GroupQueryAttention                                    bool         // --group-query-attention
-	WindowSize                                             []int        // --window-size
-	WindowAttnSkipFreq                                     Opt[Freq]    // --window-attn-skip-freq
-	MaxPositionEmbeddings                                  Opt[int]     // --max-position-embeddings
-	PositionEmbeddingType                                  string       // --position-embedding-type
-	YarnOriginalMaxPositionEmbeddings                      Opt[int]     // --yarn-original-max-position-embeddings
-	YarnBetaFast                                           Opt[float64] // --yarn-beta-fast
-	YarnBetaSlow                                           Opt[float64] // --yarn-beta-slow
-	YarnCorrectionRangeRoundToInt                          bool         // --yarn-correction-range-round-to-int
-	RelativeAttentionNumBuckets                            int          // --relative-attention-num-buckets
-	RelativeAttentionMaxDistance                           int          // --relative-attention-max-distance
-	UseRotaryPositionEmbeddings                            bool         // --use-rotary-position-embeddings
-	RotaryBase                                             int          // --rotary-base
-	RotaryPercent                                          float64      // --rotary-percent
-	RotarySeqLenInterpolationFactor                        Opt[int]     // --rotary-seq-len-interpolation-factor
-	UseRopeScaling                                         bool         // --use-rope-scaling
-	RopeScalingFactor                                      float64      // --rope-scaling-factor
-	NoRopeFreq                                             Opt[Freq]    // --no-rope-freq
-	AddPositionEmbedding                                   bool         // --no-position-embedding
-	MakeVocabSizeDivisibleBy                               int          // --make-vocab-size-divisible-by
-	OpenaiGelu                                             bool         // --openai-gelu
-	SquaredRelu                                            bool         // --squared-relu
-	Swiglu                                                 bool         // --swiglu
-	QuickGeglu                                             bool         // --quick-geglu
-	OnnxSafe                                               Opt[bool]    // --onnx-safe
-	BertBinaryHead                                         bool         // --bert-no-binary-head
-	UntieEmbeddingsAndOutputWeights                        bool         // --untie-embeddings-and-output-weights
-	WeightDecay                                            float64      // --weight-decay
-	ApplyWdToQkLayernorm                                   bool         // --apply-wd-to-qk-layernorm
-	ClipGrad                                               float64      // --clip-grad
-	AdamBeta1                                              float64      // --adam-beta1
-	AdamBeta2                                              float64      // --adam-beta2
-	AdamEps                                                float64      // --adam-eps
-	SgdMomentum                                            float64      // --sgd-momentum
-	MuonMomentum                                           float64      // --muon-momentum
-	MuonSplitQkv                                           bool         // --muon-no-split-qkv
-	MuonNesterov                                           bool         // --muon-nesterov
-	MuonScaleMode                                          string       // --muon-scale-mode
-	MuonFp32MatmulPrec                                     string       // --muon-fp32-matmul-prec
-	MuonCoefficientType                                    string       // --muon-coefficient-type
-	MuonNumNsSteps                                         int          // --muon-num-ns-steps
-	MuonTpMode                                             string       // --muon-tp-mode
-	MuonUseSyrk                                            bool         // --muon-use-syrk
-	MuonExtraScaleFactor                                   float64      // --muon-extra-scale-factor
-	MuonScalarOptimizer                                    string       // --muon-scalar-optimizer
-	LionBeta1                                              float64      // --lion-beta1
-	LionBeta2                                              float64      // --lion-beta2
-	NoWeightDecayCondType                                  Opt[string]  // --no-weight-decay-cond-type
-	Profile                                                bool         // --profile
-	ProfileStepStart                                       int          // --profile-step-start
-	ProfileStepEnd                                         int          // --profile-step-end
-	UsePytorchProfiler                                     bool         // --use-pytorch-profiler
-	PytorchProfilerCollectShapes                           bool         // --pytorch-profiler-collect-shapes
-	PytorchProfilerCollectCallstack                        bool         // --pytorch-profiler-collect-callstack
-	PytorchProfilerCollectChakra                           bool         // --pytorch-profiler-collect-chakra
-	ProfileRanks                                           []int        // --profile-ranks
-	RecordMemoryHistory                                    bool         // --record-memory-history
-	MemorySnapshotPath                                     string       // --memory-snapshot-path
-	RecordShapes                                           bool         // --record-shapes
-	NvtxRanges                                             bool         // --nvtx-ranges
-	MicroBatchSize                                         Opt[int]     // --micro-batch-size
-	GlobalBatchSize                                        Opt[int]     // --global-batch-size
-	RampupBatchSize                                        []int        // --rampup-batch-size
-	StepBatchSizeSchedule                                  Opt[string]  // --step-batch-size-schedule
-	DecreaseBatchSizeIfNeeded                              bool         // --decrease-batch-size-if-needed
-	EmptyUnusedMemoryLevel                                 int          // --empty-unused-memory-level
-	CheckWeightHashAcrossDpReplicasInterval                Opt[int]     // --check-weight-hash-across-dp-replicas-interval
-	GpuSniffTestInterval                                   Opt[int]     // --gpu-sniff-test-interval
-	TrainSyncInterval                                      Opt[int]     // --train-sync-interval
-	TrainIters                                             Opt[int]     // --train-iters
-	TrainSamples                                           Opt[int]     // --train-samples
-	ExitInterval                                           Opt[int]     // --exit-interval
-	ExitDurationInMins                                     Opt[int]     // --exit-duration-in-mins
-	ExitSignalHandler                                      bool         // --exit-signal-handler
-	ExitSignal                                             string       // --exit-signal
-	ExitSignalHandlerForDataloader                         bool         // --exit-signal-handler-for-dataloader
-	ExitSignalHandlerForTraining                           bool         // --exit-signal-handler-for-training
-	ManualGc                                               bool         // --manual-gc
-	ManualGcInterval                                       int          // --manual-gc-interval
-	ManualGcEval                                           bool         // --no-manual-gc-eval
-	IterationsToSkip                                       []int        // --iterations-to-skip
-	BatchSize                                              Opt[int]     // --batch-size
-	RecomputeActivations                                   bool         // --recompute-activations
-	CheckForNanInLossAndGrad                               bool         // --no-check-for-nan-in-loss-and-grad
-	CheckForLargeGrads                                     bool         // --check-for-large-grads
-	ResultRejectedTrackerFilename                          Opt[string]  // --result-rejected-tracker-filename
-	TpCommOverlapCfg                                       Opt[string]  // --tp-comm-overlap-cfg
-	CheckpointActivations                                  bool         // --checkpoint-activations
-	MaskedSoftmaxFusion                                    bool         // --no-masked-softmax-fusion
-	BiasGeluFusion                                         bool         // --no-bias-gelu-fusion
-	BiasSwigluFusion                                       bool         // --no-bias-swiglu-fusion
-	BiasDropoutFusion                                      bool         // --no-bias-dropout-fusion
-	ApplyRopeFusion                                        bool         // --no-rope-fusion
-	RopeType                                               Opt[string]  // --rope-type
-	UseFlashAttn                                           bool         // --use-flash-attn
-	Optimizer                                              string       // --optimizer
-	OptimizerCpuOffload                                    bool         // --optimizer-cpu-offload
-	OptimizerCudaGraph                                     bool         // --optimizer-cuda-graph
-	OptimizerOffloadFraction                               float64      // --optimizer-offload-fraction
-	UseTorchOptimizerForCpuOffload                         bool         // --use-torch-optimizer-for-cpu-offload
-	OverlapCpuOptimizerD2hH2d                              bool         // --overlap-cpu-optimizer-d2h-h2d
-	DumpParamToParamGroupMap                               Opt[string]  // --dump-param-to-param-group-map
-	PinCpuGrads                                            bool         // --no-pin-cpu-grads
-	PinCpuParams                                           bool         // --no-pin-cpu-params
-	DataloaderType                                         Opt[string]  // --dataloader-type
-	NoPersistLayerNorm                                     bool         // --no-persist-layer-norm
-	GradientAccumulationFusion                             bool         // --no-gradient-accumulation-fusion
-	DeprecatedUseMcoreModels                               bool         // --use-mcore-models
-	PerformRlStep                                          bool         // --perform-rl-step
-	RlPromptsPerEval                                       int          // --rl-prompts-per-eval
-	GrpoPromptsPerStep                                     int          // --grpo-prompts-per-step
-	GrpoGroupSize                                          int          // --grpo-group-size
-	RlGenerationLag                                        Opt[float64] // --rl-generation-lag
-	RlMaxInflightRequests                                  Opt[int]     // --rl-max-inflight-requests
-	RlSubmissionGranularity                                string       // --rl-submission-granularity
-	RlConsumptionGranularity                               string       // --rl-consumption-granularity
-	RlDurableRolloutBank                                   bool         // --rl-durable-rollout-bank
-	RlRolloutBankDir                                       Opt[string]  // --rl-rollout-bank-dir
-	RlRolloutBankMaxBytes                                  int          // --rl-rollout-bank-max-bytes
-	GrpoIterations                                         int          // --grpo-iterations
-	GrpoClampEpsLower                                      float64      // --grpo-clamp-eps-lower
-	GrpoClampEpsUpper                                      float64      // --grpo-clamp-eps-upper
-	GrpoKlBeta                                             float64      // --grpo-kl-beta
-	GrpoEntropyTermWeight                                  float64      // --grpo-entropy-term-weight
-	GrpoFilterGroupsWithSameReward                         bool         // --grpo-filter-groups-with-same-reward
-	LangrlEnvConfig                                        Opt[string]  // --langrl-env-config
-	RlDefaultTemperature                                   float64      // --rl-default-temperature
-	RlDefaultTopP                                          float64      // --rl-default-top-p
-	RlDefaultTopK                                          int          // --rl-default-top-k
-	RlOffloadOptimizerDuringInference                      bool         // --rl-offload-optimizer-during-inference
-	RlKvCacheManagementMode                                string       // --rl-kv-cache-management-mode
-	RlPersistCudaGraphs                                    bool         // --rl-persist-cuda-graphs
-	RlPartialRollouts                                      bool         // --rl-partial-rollouts
-	RlInferenceLogprobsIsCorrection                        bool         // --rl-inference-logprobs-is-correction
-	RlImportanceSamplingTruncationCoef                     Opt[float64] // --rl-importance-sampling-truncation-coef
-	RlUseSequencePacking                                   bool         // --rl-use-sequence-packing
-	RlSequencePackingMaxSequencesPerBin                    int          // --rl-sequence-packing-max-sequences-per-bin
-	RlSequencePackingAlgo                                  string       // --rl-sequence-packing-algo
-	RlTrainingCudaGraphs                                   bool         // --rl-training-cuda-graphs
-	RlInferenceTensorModelParallelSize                     Opt[int]     // --rl-inference-tensor-model-parallel-size
-	RlInferencePipelineModelParallelSize                   Opt[int]     // --rl-inference-pipeline-model-parallel-size
-	RlInferenceExpertModelParallelSize                     Opt[int]     // --rl-inference-expert-model-parallel-size
-	RlInferenceExpertTensorModelParallelSize               Opt[int]     // --rl-inference-expert-tensor-model-parallel-size
-	RlInferenceModelUnifiedMemoryLevel                     int          // --rl-inference-model-unified-memory-level
-	RlOffloadInferenceModelWeightsWhenIdle                 bool         // --rl-offload-inference-model-weights-when-idle
-	RefitMethod                                            string       // --refit-method
-	RlVerifyModelWeightsSwap                               bool         // --rl-verify-model-weights-swap
-	RlSkipBosToken                                         bool         // --rl-skip-bos-token
-	RlProfile                                              bool         // --rl-profile
-	RlProfileDir                                           Opt[string]  // --rl-profile-dir
-	RlInferenceParsers                                     []string     // --rl-inference-parsers
-	Seed                                                   int          // --seed
-	TeRngTracker                                           bool         // --te-rng-tracker
-	InferenceRngTracker                                    bool         // --inference-rng-tracker
-	DataParallelRandomInit                                 bool         // --data-parallel-random-init
-	InitMethodXavierUniform                                bool         // --init-method-xavier-uniform
-	LrDecayStyle                                           string       // --lr-decay-style
-	LrWsdDecayStyle                                        string       // --lr-wsd-decay-style
-	LrDecayIters                                           Opt[int]     // --lr-decay-iters
-	LrDecaySamples                                         Opt[int]     // --lr-decay-samples
-	LrWsdDecayIters                                        Opt[int]     // --lr-wsd-decay-iters
-	LrWsdDecaySamples                                      Opt[int]     // --lr-wsd-decay-samples
-	LrWarmupFraction                                       Opt[float64] // --lr-warmup-fraction
-	LrWarmupIters                                          int          // --lr-warmup-iters
-	LrWarmupSamples                                        int          // --lr-warmup-samples
-	LrWarmupInit                                           float64      // --lr-warmup-init
-	OverrideOptParamScheduler                              bool         // --override-opt_param-scheduler
-	UseCheckpointOptParamScheduler                         bool         // --use-checkpoint-opt_param-scheduler
-	StartWeightDecay                                       Opt[float64] // --start-weight-decay
-	EndWeightDecay                                         Opt[float64] // --end-weight-decay
-	WeightDecayIncrStyle                                   string       // --weight-decay-incr-style
-	Lr                                                     Opt[float64] // --lr
-	Warmup                                                 Opt[int]     // --warmup
-	MinLr                                                  float64      // --min-lr
-	DecoupledLr                                            Opt[float64] // --decoupled-lr
-	DecoupledMinLr                                         Opt[float64] // --decoupled-min-lr
-	FreezeAllLayers                                        bool         // --freeze-all-layers
-	Save                                                   Opt[string]  // --save
-	SaveInterval                                           Opt[int]     // --save-interval
-	SaveParamsInterval                                     Opt[int]     // --save-params-interval
-	SaveActivationsInterval                                Opt[int]     // --save-activations-interval
-	SaveTokensPerExpertInterval                            Opt[int]     // --save-tokens-per-expert-interval
-	SaveWgradsInterval                                     Opt[int]     // --save-wgrads-interval
-	SaveDgradsInterval                                     Opt[int]     // --save-dgrads-interval
-	SaveRetainInterval                                     Opt[int]     // --save-retain-interval
-	Load                                                   Opt[string]  // --load
-	LoadMainParamsFromCkpt                                 bool         // --load-main-params-from-ckpt
-	NonPersistentSaveInterval                              Opt[int]     // --non-persistent-save-interval
-	NonPersistentCkptType                                  Opt[string]  // --non-persistent-ckpt-type
-	NonPersistentGlobalCkptDir                             Opt[string]  // --non-persistent-global-ckpt-dir
-	NonPersistentLocalCkptDir                              Opt[string]  // --non-persistent-local-ckpt-dir
-	NonPersistentLocalCkptAlgo                             string       // --non-persistent-local-ckpt-algo
-	Finetune                                               bool         // --finetune
-	PretrainedCheckpoint                                   Opt[string]  // --pretrained-checkpoint
-	CkptStep                                               Opt[int]     // --ckpt-step
-	UseCheckpointArgs                                      bool         // --use-checkpoint-args
-	UseMpArgsFromCheckpointArgs                            bool         // --use-mp-args-from-checkpoint-args
-	UseTokenizerModelFromCheckpointArgs                    bool         // --no-use-tokenizer-model-from-checkpoint-args
-	ExitOnMissingCheckpoint                                bool         // --exit-on-missing-checkpoint
-	CkptFormat                                             string       // --ckpt-format
-	AutoDetectCkptFormat                                   bool         // --auto-detect-ckpt-format
-	CkptConvertFormat                                      Opt[string]  // --ckpt-convert-format
-	CkptConvertSave                                        Opt[string]  // --ckpt-convert-save
-	CkptConvertUpdateLegacyDistOptFormat                   bool         // --ckpt-convert-update-legacy-dist-opt-format
-	CkptFullyParallelSave                                  bool         // --no-ckpt-fully-parallel-save
-	AsyncSave                                              bool         // --async-save
-	AsyncStrategy                                          string       // --async-strategy
-	UsePersistentCkptWorker                                bool         // --use-persistent-ckpt-worker
-	AsyncCkptCpuPriority                                   int          // --async-ckpt-cpu-priority
-	AsyncCkptIoPriority                                    int          // --async-ckpt-io-priority
-	AsyncCkptUseCpuShm                                     bool         // --async-ckpt-use-cpu-shm
-	CkptFullyParallelLoad                                  bool         // --ckpt-fully-parallel-load
-	CkptFullyParallelLoadExchangeAlgo                      string       // --ckpt-fully-parallel-load-exchange-algo
-	CkptFullyParallelLoadPerRankObjects                    bool         // --ckpt-fully-parallel-load-per-rank-objects
-	CkptFullyParallelSaveProcessGroup                      string       // --ckpt-fully-parallel-save-process-group
-	CkptFullyParallelLoadProcessGroup                      string       // --ckpt-fully-parallel-load-process-group
-	CkptAssumeConstantStructure                            bool         // --ckpt-assume-constant-structure
-	CkptPgTensorsCachePath                                 Opt[string]  // --ckpt-pg-tensors-cache-path
-	CkptPgTensorsCacheCreate                               bool         // --ckpt-pg-tensors-cache-create
-	CkptLoadValidateShardingIntegrity                      bool         // --no-ckpt-load-validate-sharding-integrity
-	StrictFsdpDtensorLoad                                  bool         // --no-strict-fsdp-dtensor-load
-	DistCkptStrictness                                     string       // --dist-ckpt-strictness
-	DistCkptSavePreMcore014                                bool         // --dist-ckpt-save-pre-mcore-014
-	DistCkptOptimFullyReshardable                          bool         // --dist-ckpt-optim-fully-reshardable
-	DistribOptimFullyReshardableMemEfficient               bool         // --distrib-optim-fully-reshardable-mem-efficient
-	SaveTokenizerAssets                                    bool         // --no-save-tokenizer-assets
-	Replication                                            bool         // --replication
-	ReplicationJump                                        Opt[int]     // --replication-jump
-	ReplicationFactor                                      int          // --replication-factor
-	VerifyIntegrity                                        bool         // --verify-integrity
-	NoSaveOptim                                            bool         // --no-save-optim
-	NoSaveRng                                              bool         // --no-save-rng
-	NoLoadOptim                                            bool         // --no-load-optim
-	NoLoadRng                                              bool         // --no-load-rng
-	OverrideCkptIteration                                  Opt[int]     // --override-ckpt-iteration
-	UseDistCkptDeprecated                                  bool         // --use-dist-ckpt
-	DistCkptFormatDeprecated                               Opt[string]  // --dist-ckpt-format
-	DistCkptWorkers                                        int          // --dist-ckpt-workers
-	CkptFullyParallelSaveDeprecated                        bool         // --ckpt-fully-parallel-save
-	CkptDropRedundantExtraState                            bool         // --ckpt-drop-redundant-extra-state
-	GradReduceInBf16                                       bool         // --grad-reduce-in-bf16
-	LossScale                                              Opt[float64] // --loss-scale
-	InitialLossScale                                       float64      // --initial-loss-scale
-	MinLossScale                                           float64      // --min-loss-scale
-	LossScaleWindow                                        float64      // --loss-scale-window
-	Hysteresis                                             int          // --hysteresis
-	AttentionSoftmaxInFp32                                 bool         // --attention-softmax-in-fp32
-	AccumulateAllreduceGradsInFp32                         bool         // --accumulate-allreduce-grads-in-fp32
-	Fp16LmCrossEntropy                                     bool         // --fp16-lm-cross-entropy
-	LogitDtype                                             Opt[string]  // --output-logit-dtype
-	ReuseGradBufForMxfp8ParamAg                            bool         // --reuse-grad-buf-for-mxfp8-param-ag
-	MambaTrainingSsmStatesDtype                            Opt[string]  // --mamba-training-ssm-states-dtype
-	DistributedBackend                                     string       // --distributed-backend
-	DistributedTimeoutMinutes                              int          // --distributed-timeout-minutes
-	AlignGradReduce                                        bool         // --no-align-grad-reduce
-	LocalRank                                              int          // --local-rank
-	LazyMpuInit                                            bool         // --lazy-mpu-init
-	UseMegatronFsdp                                        bool         // --use-megatron-fsdp
-	UseTorchFsdp2                                          bool         // --use-torch-fsdp2
-	NcclCommunicatorConfigPath                             Opt[string]  // --nccl-communicator-config-path
-	UseTpPpDpMapping                                       bool         // --use-tp-pp-dp-mapping
-	UseGlooProcessGroups                                   bool         // --disable-gloo-process-groups
-	UseSharp                                               bool         // --use-sharp
-	SharpEnabledGroup                                      Opt[string]  // --sharp-enabled-group
-	HighPriorityStreamGroups                               []string     // --high-priority-stream-groups
-	DistributedTimeoutSecondsAfterInit                     Opt[int]     // --distributed-timeout-seconds-after-init
-	FlightRecorderDumpPath                                 Opt[string]  // --flight-recorder-dump-path
-	FlightRecorderTraceBufferSize                          int          // --flight-recorder-trace-buffer-size
-	FlightRecorderDumpOnTimeout                            bool         // --no-flight-recorder-dump-on-timeout
-	FlightRecorderIncludeStackTrace                        bool         // --flight-recorder-include-stack-trace
-	FlightRecorderIncludeOnlyActive                        bool         // --no-flight-recorder-include-only-active
-	FlightRecorderExtraDumpOnExec                          bool         // --no-flight-recorder-extra-dump-on-exec
-	DisableJitFuser                                        bool         // --disable-jit-fuser
-	DecoderFirstPipelineNumLayers                          Opt[int]     // --decoder-first-pipeline-num-layers
-	DecoderLastPipelineNumLayers                           Opt[int]     // --decoder-last-pipeline-num-layers
-	PipelineModelParallelLayout                            Opt[string]  // --pipeline-model-parallel-layout
-	ModelParallelSize                                      Opt[int]     // --model-parallel-size
-	NumLayersPerVirtualPipelineStage                       Opt[int]     // --num-layers-per-virtual-pipeline-stage
-	NumVirtualStagesPerPipelineRank                        Opt[int]     // --num-virtual-stages-per-pipeline-rank
-	OverlapP2pComm                                         bool         // --no-overlap-p2p-communication
-	OverlapGradReduce                                      bool         // --overlap-grad-reduce
-	DdpNumBuckets                                          Opt[int]     // --ddp-num-buckets
-	DdpBucketSize                                          Opt[int]     // --ddp-bucket-size
-	DdpPadBucketsForHighNcclBusbw                          bool         // --ddp-pad-buckets-for-high-nccl-busbw
-	DdpReduceScatterWithFp32Accumulation                   bool         // --ddp-reduce-scatter-with-fp32-accumulation
-	GtpRematReduceScatterWithFp32Accumulation              bool         // --gtp-remat-reduce-scatter-with-fp32-accumulation
-	DdpParamNamePatternsForFp32LocalAccumulation           []string     // --ddp-param-name-patterns-for-fp32-local-accumulation
-	DdpAverageInCollective                                 bool         // --ddp-average-in-collective
-	OverlapParamGather                                     bool         // --overlap-param-gather
-	OverlapParamGatherWithOptimizerStep                    bool         // --overlap-param-gather-with-optimizer-step
-	AlignParamGather                                       bool         // --no-align-param-gather
-	UseDistributedOptimizer                                bool         // --use-distributed-optimizer
-	MegatronFsdpVersion                                    int          // --megatron-fsdp-version
-	UseLayerWiseParamLayout                                bool         // --no-use-layer-wise-param-layout
-	NcclUb                                                 bool         // --use-nccl-ub
-	DisableSymmetricRegistration                           bool         // --disable-symmetric-registration
-	GtpRematNcclUb                                         bool         // --gtp-remat-nccl-ub
-	GtpExpertRematNcclUb                                   bool         // --gtp-expert-remat-nccl-ub
-	FsdpManualRegistration                                 bool         // --fsdp-manual-registration
-	CreateAllGatherGroup                                   bool         // --create-all-gather-group
-	DataParallelShardingStrategy                           string       // --data-parallel-sharding-strategy
-	OuterDpShardingStrategy                                string       // --outer-dp-sharding-strategy
-	GradientReduceDivFusion                                bool         // --no-gradient-reduce-div-fusion
-	FsdpDoubleBuffer                                       bool         // --fsdp-double-buffer
-	SuggestedCommunicationUnitSize                         Opt[int]     // --suggested-communication-unit-size
-	KeepFp8TransposeCache                                  bool         // --keep-fp8-transpose-cache
-	EnableFullShardingInHsdp                               bool         // --enable-full-sharding-in-hsdp
-	NumDistributedOptimizerInstances                       int          // --num-distributed-optimizer-instances
-	TorchFsdp2ReshardAfterForward                          bool         // --torch-fsdp2-no-reshard-after-forward
-	CpCommType                                             []string     // --cp-comm-type
-	FakeProcessGroup                                       bool         // --fake-process-group
-	EvalIters                                              int          // --eval-iters
-	EvalInterval                                           Opt[int]     // --eval-interval
-	StartEvalAtIter                                        Opt[int]     // --start-eval-at-iter
-	EvalGlobalBatchSize                                    Opt[int]     // --eval-global-batch-size
-	EvalMicroBatchSize                                     Opt[int]     // --eval-micro-batch-size
-	SkipTrain                                              bool         // --skip-train
-	TestMode                                               bool         // --test-mode
-	FullValidation                                         bool         // --full-validation
-	MultipleValidationSets                                 bool         // --multiple-validation-sets
-	ValidationSetNames                                     []string     // --validation-set-names
-	DataPath                                               []string     // --data-path
-	PhaseTransitionIterations                              Opt[string]  // --phase-transition-iterations
-	Split                                                  Opt[string]  // --split
-	TrainDataPath                                          []string     // --train-data-path
-	ValidDataPath                                          []string     // --valid-data-path
-	TestDataPath                                           []string     // --test-data-path
-	DataArgsPath                                           Opt[string]  // --data-args-path
-	PerSplitDataArgsPath                                   Opt[string]  // --per-split-data-args-path
-	PerDatasetSequencesPath                                Opt[string]  // --per-dataset-sequences-path
-	DataloaderFastCacheLoad                                bool         // --dataloader-fast-cache-load
-	DataloaderDeferNpyIndexMmap                            bool         // --dataloader-defer-npy-index-mmap
-	DataCachePath                                          Opt[string]  // --data-cache-path
-	MmapBinFiles                                           bool         // --no-mmap-bin-files
-	MockData                                               bool         // --mock-data
-	SeqLength                                              Opt[int]     // --seq-length
-	EncoderSeqLength                                       Opt[int]     // --encoder-seq-length
-	DecoderSeqLength                                       Opt[int]     // --decoder-seq-length
-	SampleRate                                             float64      // --sample-rate
-	MaskProb                                               float64      // --mask-prob
-	ShortSeqProb                                           float64      // --short-seq-prob
-	NumWorkers                                             int          // --num-workers
-	ResetPositionIds                                       bool         // --reset-position-ids
-	ResetAttentionMask                                     bool         // --reset-attention-mask
-	DataloaderInterDocumentMasking                         bool         // --dataloader-inter-document-masking
-	EodMaskLoss                                            bool         // --eod-mask-loss
-	CreateAttentionMaskInDataloader                        bool         // --no-create-attention-mask-in-dataloader
-	NumDatasetBuilderThreads                               int          // --num-dataset-builder-threads
-	ObjectStorageCachePath                                 Opt[string]  // --object-storage-cache-path
-	MidLevelDatasetSurplus                                 float64      // --mid-level-dataset-surplus
-	AllowAmbiguousPadTokens                                bool         // --allow-ambiguous-pad-tokens
-	FimData                                                bool         // --fim-data
-	FimRate                                                float64      // --fim-rate
-	FimSpmRate                                             float64      // --fim-spm-rate
-	FimSplitSample                                         Opt[string]  // --fim-split-sample
-	FimFragmentRate                                        Opt[float64] // --fim-fragment-rate
-	FimNoPrefix                                            Opt[string]  // --fim-no-prefix
-	FimPrefixToken                                         string       // --fim-prefix-token
-	FimMiddleToken                                         string       // --fim-middle-token
-	FimSuffixToken                                         string       // --fim-suffix-token
-	FimPadToken                                            string       // --fim-pad-token
-	FimEodToken                                            string       // --fim-eod-token
-	VocabSize                                              Opt[int]     // --vocab-size
-	PaddedVocabSize                                        Opt[int]     // --padded-vocab-size
-	PadVocabSize                                           bool         // --no-pad-vocab-size
-	VocabFile                                              Opt[string]  // --vocab-file
-	MergeFile                                              Opt[string]  // --merge-file
-	VocabExtraIds                                          int          // --vocab-extra-ids
-	TokenizerType                                          Opt[string]  // --tokenizer-type
-	TokenizerModel                                         Opt[string]  // --tokenizer-model
-	MetadataPath                                           Opt[string]  // --tokenizer-metadata
-	SpecialTokens                                          []string     // --tokenizer-special-tokens
-	TiktokenPattern                                        Opt[string]  // --tiktoken-pattern
-	TiktokenNumSpecialTokens                               int          // --tiktoken-num-special-tokens
-	TokenizerSentencepieceLegacy                           bool         // --tokenizer-sentencepiece-legacy
-	TokenizerSentencepieceIgnoreExtraWhitespaces           bool         // --no-tokenizer-sentencepiece-ignore-extra-whitespaces
-	TokenizerHfNoUseFast                                   bool         // --tokenizer-hf-no-use-fast
-	TokenizerHfNoIncludeSpecialTokens                      bool         // --tokenizer-hf-no-include-special-tokens
-	TrustRemoteCode                                        bool         // --trust-remote-code
-	NullTokenizerEodId                                     Opt[int]     // --null-tokenizer-eod-id
-	NullTokenizerPadId                                     int          // --null-tokenizer-pad-id
-	ChatTemplate                                           Opt[string]  // --chat-template
-	UseGigatoken                                           bool         // --use-gigatoken
-	AdlrAutoresume                                         bool         // --adlr-autoresume
-	AdlrAutoresumeInterval                                 int          // --adlr-autoresume-interval
-	IctHeadSize                                            Opt[int]     // --ict-head-size
-	BiencoderProjectionDim                                 int          // --biencoder-projection-dim
-	BiencoderSharedQueryContextModel                       bool         // --biencoder-shared-query-context-model
-	IctLoad                                                Opt[string]  // --ict-load
-	BertLoad                                               Opt[string]  // --bert-load
-	TitlesDataPath                                         Opt[string]  // --titles-data-path
-	QueryInBlockProb                                       float64      // --query-in-block-prob
-	UseOneSentDocs                                         bool         // --use-one-sent-docs
-	EvidenceDataPath                                       Opt[string]  // --evidence-data-path
-	RetrieverReportTopkAccuracies                          []int        // --retriever-report-topk-accuracies
-	RetrieverScoreScaling                                  bool         // --retriever-score-scaling
-	BlockDataPath                                          Opt[string]  // --block-data-path
-	EmbeddingPath                                          Opt[string]  // --embedding-path
-	IndexerBatchSize                                       int          // --indexer-batch-size
-	IndexerLogInterval                                     int          // --indexer-log-interval
-	NumClasses                                             int          // --num-classes
-	ImgH                                                   int          // --img-h
-	ImgW                                                   int          // --img-w
-	NumChannels                                            int          // --num-channels
-	PatchDim                                               int          // --patch-dim
-	ClassesFraction                                        float64      // --classes-fraction
-	DataPerClassFraction                                   float64      // --data-per-class-fraction
-	DataSharding                                           bool         // --no-data-sharding
-	HeadLrMult                                             float64      // --head-lr-mult
-	VisionPretraining                                      bool         // --vision-pretraining
-	VisionPretrainingType                                  string       // --vision-pretraining-type
-	VisionBackboneType                                     string       // --vision-backbone-type
-	SwinBackboneType                                       string       // --swin-backbone-type
-	MaskType                                               string       // --mask-type
-	MaskFactor                                             float64      // --mask-factor
-	IterPerEpoch                                           int          // --iter-per-epoch
-	DinoLocalImgSize                                       int          // --dino-local-img-size
-	DinoLocalCropsNumber                                   int          // --dino-local-crops-number
-	DinoHeadHiddenSize                                     int          // --dino-head-hidden-size
-	DinoBottleneckSize                                     int          // --dino-bottleneck-size
-	DinoFreezeLastLayer                                    float64      // --dino-freeze-last-layer
-	DinoNormLastLayer                                      bool         // --dino-norm-last-layer
-	DinoWarmupTeacherTemp                                  float64      // --dino-warmup-teacher-temp
-	DinoTeacherTemp                                        float64      // --dino-teacher-temp
-	DinoWarmupTeacherTempEpochs                            int          // --dino-warmup-teacher-temp-epochs
-	NumExperts                                             Opt[int]     // --num-experts
-	MoeLayerFreq                                           Freq         // --moe-layer-freq
-	MoeUseUpcycling                                        bool         // --moe-use-upcycling
-	MoeRouterLoadBalancingType                             []string     // --moe-router-load-balancing-type
-	MoeAuxLossCoeff                                        []float64    // --moe-aux-loss-coeff
-	MoeUpcyclingGranularity                                int          // --moe-upcycling-granularity
-	QLoraRank                                              Opt[int]     // --q-lora-rank
-	KvLoraRank                                             int          // --kv-lora-rank
-	QkHeadDim                                              int          // --qk-head-dim
-	QkPosEmbHeadDim                                        int          // --qk-pos-emb-head-dim
-	VHeadDim                                               int          // --v-head-dim
-	RotaryScalingFactor                                    float64      // --rotary-scaling-factor
-	Mscale                                                 float64      // --mscale
-	MscaleAllDim                                           float64      // --mscale-all-dim
-	CacheMlaLatents                                        bool         // --cache-mla-latents
-	MlaDownProjFusion                                      bool         // --mla-down-proj-fusion
-	LinearAttentionFreq                                    Opt[Freq]    // --linear-attention-freq
-	HeterogeneousLayersConfigPath                          Opt[string]  // --heterogeneous-layers-config-path
-	HeterogeneousLayersConfigEncodedJson                   Opt[string]  // --heterogeneous-layers-config-encoded-json
-	LogInterval                                            int          // --log-interval
-	LogParamsNorm                                          bool         // --log-params-norm
-	LogThroughput                                          bool         // --log-throughput
-	LogProgress                                            bool         // --log-progress
-	TimingLogLevel                                         int          // --timing-log-level
-	TimingLogOption                                        string       // --timing-log-option
-	TensorboardDir                                         Opt[string]  // --tensorboard-dir
-	TensorboardLogInterval                                 int          // --tensorboard-log-interval
-	TensorboardQueueSize                                   int          // --tensorboard-queue-size
-	LogTimersToTensorboard                                 bool         // --log-timers-to-tensorboard
-	LogLossScaleToTensorboard                              bool         // --no-log-loss-scale-to-tensorboard
-	LogValidationPplToTensorboard                          bool         // --log-validation-ppl-to-tensorboard
-	LogMemoryToTensorboard                                 bool         // --log-memory-to-tensorboard
-	LogMemoryInterval                                      Opt[int]     // --log-memory-interval
-	LogDeviceMemoryUsed                                    bool         // --log-device-memory-used
-	LogNumZerosInGrad                                      bool         // --log-num-zeros-in-grad
-	LogMaxAttentionLogit                                   bool         // --log-max-attention-logit
-	BarrierWithL1Time                                      bool         // --no-barrier-with-level-1-timing
-	LogWorldSizeToTensorboard                              bool         // --log-world-size-to-tensorboard
-	WandbProject                                           Opt[string]  // --wandb-project
-	WandbExpName                                           Opt[string]  // --wandb-exp-name
-	WandbSaveDir                                           Opt[string]  // --wandb-save-dir
-	WandbEntity                                            Opt[string]  // --wandb-entity
-	LoggingLevel                                           Opt[int]     // --logging-level
-	LogEnergy                                              bool         // --log-energy
-	MoeRoutingTracePath                                    Opt[string]  // --moe-routing-trace-path
-	MoeRoutingTraceMaxTrainingIters                        Opt[int]     // --moe-routing-trace-max-training-iters
-	MoeRoutingTraceCaptureLogits                           bool         // --moe-routing-trace-capture-logits
-	MoeRoutingTraceCaptureHiddenStates                     bool         // --moe-routing-trace-capture-hidden-states
-	MoeRoutingTraceDumpWeights                             bool         // --moe-routing-trace-dump-weights
-	OtelEnabled                                            bool         // --otel-enabled
-	OtelServiceName                                        Opt[string]  // --otel-service-name
-	OtelSpanGroups                                         Opt[string]  // --otel-span-groups
-	LogitsSaveTopK                                         Opt[int]     // --logits-save-top-k
-	LogitsSaveTopP                                         Opt[float64] // --logits-save-top-p
-	LogitsSaveTopPMinK                                     int          // --logits-save-top-p-min-k
-	LogitsSaveDir                                          Opt[string]  // --logits-save-dir
-	LogitsSaveDtype                                        string       // --logits-save-dtype
-	LogitsLoadDir                                          Opt[string]  // --logits-load-dir
-	LogitsLoadDecodeThreads                                int          // --logits-load-decode-threads
-	LogitsLoadPrefetchFactor                               int          // --logits-load-prefetch-factor
-	LogitsLoadMscPrefetchDepth                             int          // --logits-load-msc-prefetch-depth
-	LogitsLoadKdLossAlpha                                  float64      // --logits-load-kd-loss-alpha
-	LogitsLoadIgnoreErrors                                 bool         // --logits-load-ignore-errors
-	LogStraggler                                           bool         // --log-straggler
-	StragglerCtrlrPort                                     int          // --straggler-ctrlr-port
-	StragglerMinmaxCount                                   int          // --straggler-minmax-count
-	DisableStragglerOnStartup                              bool         // --disable-straggler-on-startup
-	RunWorkloadInspectorServer                             bool         // --run-workload-inspector-server
-	InferenceBatchTimesSeqlenThreshold                     int          // --inference-batch-times-seqlen-threshold
-	MaxTokensToOom                                         int          // --max-tokens-to-oom
-	OutputBertEmbeddings                                   bool         // --output-bert-embeddings
-	BertEmbedderType                                       string       // --bert-embedder-type
-	CudaGraphScopeDeprecated                               []string     // --cuda-graph-scope
-	CudaGraphModules                                       []string     // --cuda-graph-modules
-	UseLegacyStaticEngine                                  bool         // --use-legacy-static-engine
-	InferenceMaxRequests                                   int          // --inference-max-requests
-	InferenceMaxSeqLength                                  int          // --inference-max-seq-length
-	InferenceDynamicBatching                               bool         // --inference-dynamic-batching
-	InferenceDynamicBatchingBufferSizeGb                   float64      // --inference-dynamic-batching-buffer-size-gb
-	InferenceDynamicBatchingPausedBufferSizeGb             Opt[float64] // --inference-dynamic-batching-paused-buffer-size-gb
-	InferenceDynamicBatchingMambaMemoryRatio               Opt[float64] // --inference-dynamic-batching-mamba-memory-ratio
-	InferenceDynamicBatchingBlockSize                      int          // --inference-dynamic-batching-block-size
-	InferenceDynamicBatchingMaxRequests                    Opt[int]     // --inference-dynamic-batching-max-requests
-	InferenceDynamicBatchingMaxTokens                      Opt[int]     // --inference-dynamic-batching-max-tokens
-	InferenceDynamicBatchingNumCudaGraphs                  int          // --inference-dynamic-batching-num-cuda-graphs
-	InferenceDynamicBatchingTrackPausedRequestEvents       bool         // --inference-dynamic-batching-track-paused-request-events
-	InferenceDynamicBatchingTrackGeneratedTokenEvents      bool         // --inference-dynamic-batching-track-generated-token-events
-	DecodeOnlyCudaGraphs                                   bool         // --decode-only-cuda-graphs
-	InferenceCudaGraphAllPrefills                          bool         // --inference-cuda-graph-all-prefills
-	InferenceCudaGraphMaxTokens                            int          // --inference-cuda-graph-max-tokens
-	InferenceDynamicBatchingUnifiedMemoryLevel             int          // --inference-dynamic-batching-unified-memory-level
-	EnableChunkedPrefill                                   bool         // --enable-chunked-prefill
-	NumSpeculativeTokens                                   int          // --num-speculative-tokens
-	InferenceDynamicBatchingEnablePrefixCaching            bool         // --inference-dynamic-batching-prefix-caching
-	InferenceDynamicBatchingPrefixCachingEvictionPolicy    string       // --inference-dynamic-batching-prefix-caching-eviction-policy
-	InferenceDynamicBatchingPrefixCachingCoordinatorPolicy string       // --inference-dynamic-batching-prefix-caching-coordinator-policy
-	InferenceDynamicBatchingPrefixCachingRoutingAlpha      float64      // --inference-dynamic-batching-prefix-caching-routing-alpha
-	InferenceDynamicBatchingPrefixCachingMambaGb           Opt[float64] // --inference-dynamic-batching-prefix-caching-mamba-gb
-	InferenceDynamicBatchingCudaGraphMixedPrefillCount     int          // --inference-dynamic-batching-cuda-graph-mixed-prefill-count
-	InferenceDynamicBatchingCudaGraphSizingDistribution    string       // --inference-dynamic-batching-cuda-graph-sizing-distribution
-	InferenceDynamicBatchingSamplingBackend                string       // --inference-dynamic-batching-sampling-backend
-	OffsetSamplingSeedByDpRank                             bool         // --use-same-sampling-seed-across-dp-ranks
-	InferenceDynamicBatchingAsyncSchedMode                 string       // --inference-dynamic-batching-async-sched-mode
-	InferenceDynamicBatchingLogprobsMode                   string       // --inference-dynamic-batching-logprobs-mode
-	InferenceLoggingStepInterval                           int          // --inference-logging-step-interval
-	InferenceTextGenServerLogging                          bool         // --inference-text-gen-server-logging
-	InferenceWandbLogging                                  bool         // --inference-wandb-logging
-	InferenceCoordinatorPort                               Opt[int]     // --inference-coordinator-port
-	MambaInferenceConvStatesDtype                          string       // --mamba-inference-conv-states-dtype
-	MambaInferenceSsmStatesDtype                           string       // --mamba-inference-ssm-states-dtype
-	InferenceUseSynchronousZmqCollectives                  bool         // --inference-use-synchronous-zmq-collectives
-	InferenceDisableEpConsensus                            bool         // --inference-disable-ep-consensus
-	InferenceShards                                        Opt[string]  // --inference-shards
-	Fp4ParamGather                                         bool         // --fp4-param-gather
-	Fp8ParamGather                                         bool         // --fp8-param-gather
-	TePrecisionConfigFile                                  Opt[string]  // --te-precision-config-file
-	EnableExperimental                                     bool         // --enable-experimental
-	Spec                                                   []string     // --spec
-	HybridLayerPattern                                     Opt[string]  // --hybrid-layer-pattern
-	HybridOverridePattern                                  Opt[string]  // --hybrid-override-pattern
-	YamlCfg                                                Opt[string]  // --yaml-cfg
-	UsePrecisionAwareOptimizer                             bool         // --use-precision-aware-optimizer
-	MainGradsDtype                                         string       // --main-grads-dtype
-	MainParamsDtype                                        string       // --main-params-dtype
-	ExpAvgDtype                                            string       // --exp-avg-dtype
-	ExpAvgSqDtype                                          string       // --exp-avg-sq-dtype
-	MegatronFsdpMainParamsDtype                            string       // --megatron-fsdp-main-params-dtype
-	MegatronFsdpMainGradsDtype                             string       // --megatron-fsdp-main-grads-dtype
-	MegatronFsdpGradCommDtype                              string       // --megatron-fsdp-grad-comm-dtype
-	MegatronFsdpEnableFineGrainedParamGather               bool         // --megatron-fsdp-enable-fine-grained-param-gather
-	MegatronFsdpMaxPoolDoubleBuffer                        bool         // --megatron-fsdp-max-pool-double-buffer
-	FsdpDbUsePersistBufOnAllocFail                         bool         // --fsdp-db-use-persist-buf-on-alloc-fail
-	EnableOneLogger                                        bool         // --no-one-logger
-	OneLoggerProject                                       string       // --one-logger-project
-	OneLoggerRunName                                       Opt[string]  // --one-logger-run-name
-	OneLoggerAsync                                         bool         // --one-logger-async
-	AppTagRunName                                          Opt[string]  // --app-tag-run-name
-	AppTagRunVersion                                       string       // --app-tag-run-version
-	InprocessRestart                                       bool         // --inprocess-restart
-	InprocessMaxIterations                                 Opt[int]     // --inprocess-max-iterations
-	InprocessMonitorThreadInterval                         float64      // --inprocess-monitor-thread-interval
-	InprocessMonitorProcessInterval                        float64      // --inprocess-monitor-process-interval
-	InprocessProgressWatchdogInterval                      float64      // --inprocess-progress-watchdog-interval
-	InprocessHeartbeatInterval                             float64      // --inprocess-heartbeat-interval
-	InprocessSoftTimeout                                   float64      // --inprocess-soft-timeout
-	InprocessHardTimeout                                   float64      // --inprocess-hard-timeout
-	InprocessHeartbeatTimeout                              float64      // --inprocess-heartbeat-timeout
-	InprocessBarrierTimeout                                float64      // --inprocess-barrier-timeout
-	InprocessCompletionTimeout                             float64      // --inprocess-completion-timeout
-	InprocessLastCallWait                                  float64      // --inprocess-last-call-wait
-	InprocessTerminationGraceTime                          float64      // --inprocess-termination-grace-time
-	InprocessGranularity                                   string       // --inprocess-granularity
-	InprocessActiveWorldSize                               int          // --inprocess-active-world-size
-	InprocessEmptyCudaCache                                bool         // --inprocess-empty-cuda-cache
-	EnableFtPackage                                        bool         // --enable-ft-package
-	CalcFtTimeouts                                         bool         // --calc-ft-timeouts
-	FtNumWarmupIters                                       int          // --ft-num-warmup-iters
-	ErrorInjectionRate                                     int          // --error-injection-rate
-	ErrorInjectionType                                     string       // --error-injection-type
-	RerunMode                                              string       // --rerun-mode
-	CheckForSpikyLoss                                      bool         // --check-for-spiky-loss
-	EnableMsc                                              bool         // --enable-msc
-	DisableMscDeprecated                                   bool         // --disable-msc
-	Sft                                                    bool         // --sft
-	SftTokenizerPromptFormat                               string       // --sft-tokenizer-prompt-format
-	FaultInjectorRanks                                     Opt[string]  // --fault-injector-ranks
-	FaultInjectorNumRanks                                  Opt[int]     // --fault-injector-num-ranks
-	FaultInjectorFaultTypes                                Opt[string]  // --fault-injector-fault-types
-	FaultInjectorFaultProbabilities                        Opt[string]  // --fault-injector-fault-probabilities
-	FaultInjectorFaultDelay                                Opt[float64] // --fault-injector-fault-delay
-	FaultInjectorDelayStartIteration                       Opt[int]     // --fault-injector-delay-start-iteration
-	FaultInjectorMttiSeconds                               Opt[float64] // --fault-injector-mtti-seconds
-	FaultInjectorOffsetSeconds                             Opt[float64] // --fault-injector-offset-seconds
-	FaultInjectorSeed                                      Opt[int]     // --fault-injector-seed
-	ExportModelType                                        string       // --export-model-type
-	ExportLegacyMegatron                                   bool         // --export-legacy-megatron
-	ExportTeMcoreModel                                     bool         // --export-te-mcore-model
-	ExportDefaultTeSpec                                    bool         // --export-default-te-spec
-	ExportForceLocalAttention                              bool         // --export-force-local-attention
-	ExportKvCacheQuant                                     string       // --export-kv-cache-quant
-	ExportRealQuantCfg                                     string       // --export-real-quant-cfg
-	ExportQuantCfg                                         Opt[string]  // --export-quant-cfg
-	ExportKdTeacherLoad                                    Opt[string]  // --export-kd-teacher-load
-	ExportKdTeacherModelConfig                             Opt[string]  // --export-kd-teacher-model-config
-	ExportKdTeacherCkptFormat                              Opt[string]  // --export-kd-teacher-ckpt-format
-	ExportKdCfg                                            Opt[string]  // --export-kd-cfg
-	FinetuneHfDataset                                      Opt[string]  // --finetune-hf-dataset
-	FinetuneDataSplit                                      string       // --finetune-data-split
-	FinetuneDataFiles                                      []string     // --finetune-data-files
-	QadTrainTarget                                         Opt[string]  // --qad-train-target
-	FreezeBaseForMtp                                       bool         // --freeze-base-for-mtp
-	ExportQkL2Norm                                         bool         // --export-qk-l2-norm
-	ExportMoeApplyProbsOnInput                             bool         // --export-moe-apply-probs-on-input
-	ExportOfflineModel                                     bool         // --export-offline-model
-	ModeloptEnabled                                        bool         // --modelopt-enabled
-	EnableGptOss                                           bool         // --enable-gpt-oss
-	MoeNcclepStaticShape                                   bool         // --moe-ncclep-static-shape
-	StreamCkptDequant                                      bool         // --no-stream-ckpt-dequant
-	RlNumParallelGenerations                               Opt[int]     // --rl-num-parallel-generations
-	RlNumParallelGenerationBatches                         Opt[int]     // --rl-num-parallel-generation-batches
-	RlGenerationBatchSize                                  Opt[int]     // --rl-generation-batch-size
-	RlParallelGenerationTasks                              Opt[int]     // --rl-parallel-generation-tasks
-	MuonUseNesterov                                        bool         // --muon-use-nesterov
-	UseLegacyModels                                        bool         // --use-legacy-models
-	ScatterGatherTensorsInPipeline                         bool         // --no-scatter-gather-tensors-in-pipeline
-	TiktokenSpecialTokens                                  []string     // --tiktoken-special-tokens
-	TokenizerHfUseFast                                     bool         // --tokenizer-hf-use-fast
-	TokenizerHfIncludeSpecialTokens                        bool         // --tokenizer-hf-include-special-tokens
-	CudaGraphScope                                         []string     // --cuda-graph-scope
-	InferenceDynamicBatchingCudaGraphMaxTokens             int          // --inference-dynamic-batching-cuda-graph-max-tokens
-	MoeExtendedTp                                          bool         // --moe-extended-tp
-	AsyncTensorModelParallelAllreduce                      bool         // --no-async-tensor-model-parallel-allreduce
-	MoeUseLegacyGroupedGemm                                bool         // --moe-use-legacy-grouped-gemm
-	LangrlInferenceServerType                              string       // --langrl-inference-server-type
-	LangrlInferenceServerConversationTemplate              Opt[string]  // --langrl-inference-server-conversation-template
-	LangrlExternalServer                                   bool         // --langrl-external-server
-	RlOffloadKvCacheDuringTraining                         bool         // --rl-offload-kv-cache-during-training
-	RlRemoveKvCacheDuringTraining                          bool         // --rl-remove-kv-cache-during-training
-	RlResetCudaGraphs                                      bool         // --rl-reset-cuda-graphs
-	LegacyTokenizer                                        bool         // --legacy-tokenizer
-	InferenceMaxBatchSize                                  Opt[int]     // --inference-max-batch-size
-	DisableChunkedPrefill                                  bool         // --enable-chunked-prefill
-	HybridAttentionRatio                                   float64      // --hybrid-attention-ratio
-	HybridMlpRatio                                         float64      // --hybrid-mlp-ratio
-	GrpoDefaultTemperature                                 float64      // --grpo-default-temperature
-	GrpoDefaultTopP                                        float64      // --grpo-default-top-p
-	RlCalculateIntraGroupSimilarity                        bool         // --rl-calculate-intra-group-similarity
-	RlSequencePackingBinSize                               int          // --rl-sequence-packing-bin-size
-	RetrieverSeqLength                                     int          // --retriever-seq-length
-	InferenceDynamicBatchingBufferGuaranteedFraction       float64      // --inference-dynamic-batching-buffer-guaranteed-fraction
-	InferenceDynamicBatchingBufferOverflowFactor           Opt[float64] // --inference-dynamic-batching-buffer-overflow-factor
-	InferenceDynamicBatchingMaxRequestsOverride            Opt[int]     // --inference-dynamic-batching-max-requests-override
-	InferenceDynamicBatchingMaxTokensOverride              Opt[int]     // --inference-dynamic-batching-max-tokens-override
-	RetroProjectDir                                        Opt[string]  // --retro-project-dir
-	RetroAddRetriever                                      bool         // --retro-add-retriever
-	RetroCyclicTrainIters                                  Opt[int]     // --retro-cyclic-train-iters
-	RetroEncoderLayers                                     int          // --retro-encoder-layers
-	RetroEncoderHiddenDropout                              float64      // --retro-encoder-hidden-dropout
-	RetroEncoderAttentionDropout                           float64      // --retro-encoder-attention-dropout
-	RetroNumNeighbors                                      int          // --retro-num-neighbors
-	RetroNumRetrievedChunks                                int          // --retro-num-retrieved-chunks
-	RetroAttentionGate                                     float64      // --retro-attention-gate
-	RetroVerifyNeighborCount                               bool         // --retro-no-verify-neighbor-count
-	DisableMambaMemEffPath                                 bool         // --disable-mamba-mem-eff-path
-	KitchenConfigFile                                      Opt[string]  // --kitchen-config-file
-	KitchenRecipeNumber                                    Opt[int]     // --kitchen-recipe-number
-	TeacherModelConfig                                     Opt[string]  // --teacher-model-config
+	TensorModelParallelSize                      int          // --tensor-model-parallel-size
+	TensorParallelNumWeightShards                Opt[int]     // --tensor-parallel-num-weight-shards
+	PipelineModelParallelSize                    int          // --pipeline-model-parallel-size
+	SequenceParallel                             bool         // --sequence-parallel
+	ContextParallelSize                          int          // --context-parallel-size
+	HierarchicalContextParallelSizes             []int        // --hierarchical-context-parallel-sizes
+	HybridContextParallel                        bool         // --hybrid-context-parallel
+	ExpertModelParallelSize                      int          // --expert-model-parallel-size
+	ExpertTensorParallelSize                     Opt[int]     // --expert-tensor-parallel-size
+	ExpertTensorParallelNumWeightShards          Opt[int]     // --expert-tensor-parallel-num-weight-shards
+	PerformInitialization                        bool         // --no-initialization
+	Fp16                                         bool         // --fp16
+	Bf16                                         bool         // --bf16
+	DeterministicMode                            bool         // --deterministic-mode
+	TpCommOverlap                                bool         // --tp-comm-overlap
+	CrossEntropyLossFusion                       bool         // --cross-entropy-loss-fusion
+	CrossEntropyFusionImpl                       string       // --cross-entropy-fusion-impl
+	OverlapMoeExpertParallelComm                 bool         // --overlap-moe-expert-parallel-comm
+	DelayWgradCompute                            bool         // --delay-wgrad-compute
+	OverlapDispatchBackwardWithExpertsWgrad      bool         // --overlap-dispatch-backward-with-experts-wgrad
+	EpOverlapEarlyAttnMemoryRelease              bool         // --ep-overlap-early-attn-memory-release
+	DeferEmbeddingWgradCompute                   bool         // --defer-embedding-wgrad-compute
+	WgradDeferralLimit                           int          // --wgrad-deferral-limit
+	OverlapP2pCommWarmupFlush                    bool         // --overlap-p2p-communication-warmup-flush
+	MicrobatchGroupSizePerVpStage                Opt[int]     // --microbatch-group-size-per-virtual-pipeline-stage
+	CpuOffloadingNumLayers                       int          // --cpu-offloading-num-layers
+	NumLayers                                    Opt[int]     // --num-layers
+	MtpNumLayers                                 Opt[int]     // --mtp-num-layers
+	MtpUseRepeatedLayer                          bool         // --mtp-use-repeated-layer
+	MtpHsm                                       bool         // --mtp-hsm
+	MtpHybridOverridePattern                     Opt[string]  // --mtp-hybrid-override-pattern
+	AccountForEmbeddingInPipelineSplit           bool         // --account-for-embedding-in-pipeline-split
+	AccountForLossInPipelineSplit                bool         // --account-for-loss-in-pipeline-split
+	HiddenSize                                   Opt[int]     // --hidden-size
+	NumAttentionHeads                            Opt[int]     // --num-attention-heads
+	AttentionBackend                             string       // --attention-backend
+	FlashAttentionVersion                        Opt[int]     // --flash-attention-version
+	SoftmaxType                                  string       // --softmax-type
+	NumQueryGroups                               int          // --num-query-groups
+	FfnHiddenSize                                Opt[int]     // --ffn-hidden-size
+	KvChannels                                   Opt[int]     // --kv-channels
+	HiddenDropout                                float64      // --hidden-dropout
+	AttentionDropout                             float64      // --attention-dropout
+	Fp32ResidualConnection                       bool         // --fp32-residual-connection
+	LayernormEpsilon                             float64      // --norm-epsilon
+	LayernormZeroCenteredGamma                   bool         // --apply-layernorm-1p
+	AddBiasLinear                                bool         // --disable-bias-linear
+	AddQkvBias                                   bool         // --add-qkv-bias
+	GluLinearOffset                              float64      // --glu-linear-offset
+	ActivationFuncClampValue                     Opt[float64] // --activation-func-clamp-value
+	RotaryInterleaved                            bool         // --rotary-interleaved
+	Normalization                                string       // --normalization
+	QkClip                                       bool         // --qk-clip
+	QkClipAlpha                                  float64      // --qk-clip-alpha
+	QkClipThreshold                              float64      // --qk-clip-threshold
+	AttentionOutputGate                          bool         // --attention-output-gate
+	CalculatePerTokenLoss                        bool         // --calculate-per-token-loss
+	MultiLatentAttention                         bool         // --multi-latent-attention
+	ExperimentalAttentionVariant                 Opt[string]  // --experimental-attention-variant
+	DsaIndexerTopkFreq                           int          // --dsa-indexer-topk-freq
+	DsaIndexerSkipTopkOffset                     int          // --dsa-indexer-skip-topk-offset
+	LinearNumKeyHeads                            int          // --linear-num-key-heads
+	LinearNumValueHeads                          int          // --linear-num-value-heads
+	InitModelWithMetaDevice                      bool         // --init-model-with-meta-device
+	UseMup                                       bool         // --use-mup
+	MupBaseHiddenSize                            Opt[int]     // --mup-base-hidden-size
+	FusedResidualRmsnorm                         bool         // --fused-residual-rmsnorm
+	UseTransformerEngineOpFuser                  bool         // --use-transformer-engine-op-fuser
+	RecomputeGranularity                         Opt[string]  // --recompute-granularity
+	RecomputeMethod                              Opt[string]  // --recompute-method
+	RecomputeNumLayers                           Opt[int]     // --recompute-num-layers
+	DistributeSavedActivations                   bool         // --distribute-saved-activations
+	RecomputeModules                             []string     // --recompute-modules
+	Fp8                                          Opt[string]  // --fp8-format
+	Fp8Recipe                                    string       // --fp8-recipe
+	Fp8QuantizerFactory                          Opt[string]  // --fp8-quantizer-factory
+	Fp8Wgrad                                     bool         // --no-fp8-wgrad
+	Fp8OutputProj                                bool         // --fp8-output-proj
+	FirstLastLayersBf16                          bool         // --first-last-layers-bf16
+	NumLayersAtStartInBf16                       int          // --num-layers-at-start-in-bf16
+	NumLayersAtEndInBf16                         int          // --num-layers-at-end-in-bf16
+	Fp4                                          Opt[string]  // --fp4-format
+	Fp4Recipe                                    string       // --fp4-recipe
+	Fp4QuantizerFactory                          Opt[string]  // --fp4-quantizer-factory
+	MoeSharedExpertIntermediateSize              Opt[int]     // --moe-shared-expert-intermediate-size
+	MoeSharedExpertGate                          bool         // --moe-shared-expert-gate
+	MoeSharedExpertOverlap                       bool         // --moe-shared-expert-overlap
+	MoeFfnHiddenSize                             Opt[int]     // --moe-ffn-hidden-size
+	MoeRouterTopk                                int          // --moe-router-topk
+	MoeRouterPaddingForQuantization              bool         // --moe-router-padding-for-quantization
+	MoeRouterPaddingForFp8                       bool         // --moe-router-padding-for-fp8
+	MoeRouterNumGroups                           Opt[int]     // --moe-router-num-groups
+	MoeRouterGroupTopk                           Opt[int]     // --moe-router-group-topk
+	MoeRouterPreSoftmax                          bool         // --moe-router-pre-softmax
+	MoeRouterScoreFunction                       string       // --moe-router-score-function
+	MoeRouterDtype                               Opt[string]  // --moe-router-dtype
+	MoeRouterEnableExpertBias                    bool         // --moe-router-enable-expert-bias
+	MoeGroupedGemm                               bool         // --moe-grouped-gemm
+	MoeUseGroupedTensor                          bool         // --moe-use-grouped-tensor
+	MoeSingleGroupedWeight                       bool         // --moe-single-grouped-weight
+	MoeSingleGroupedBias                         bool         // --moe-single-grouped-bias
+	MoeInputJitterEps                            Opt[float64] // --moe-input-jitter-eps
+	MoeTokenDispatcherType                       string       // --moe-token-dispatcher-type
+	MoeEnableDeepep                              bool         // --moe-enable-deepep
+	MoeFlexDispatcherBackend                     string       // --moe-flex-dispatcher-backend
+	MoePermuteFusionIntoHybridep                 bool         // --moe-permute-fusion-into-hybridep
+	MoeExpertCapacityFactor                      Opt[float64] // --moe-expert-capacity-factor
+	MoePadExpertInputToCapacity                  bool         // --moe-pad-expert-input-to-capacity
+	MoePadExpertsForCudaGraphInference           bool         // --moe-pad-experts-for-cuda-graph-inference
+	MoeLayerRecompute                            bool         // --moe-layer-recompute
+	MoePermuteFusion                             bool         // --moe-permute-fusion
+	MoeLatentSize                                Opt[int]     // --moe-latent-size
+	GtpRematOptInModules                         []string     // --gtp-remat-opt-in-modules
+	MoeFlexDispatcherNumSms                      Opt[int]     // --moe-flex-dispatcher-num-sms
+	MoeDeepepNumSms                              Opt[int]     // --moe-deepep-num-sms
+	MoeHybridepNumSms                            Opt[int]     // --moe-hybridep-num-sms
+	MoeDispatchFwdDtype                          string       // --moe-dispatch-fwd-dtype
+	MoeCombineBwdDtype                           string       // --moe-combine-bwd-dtype
+	MoeExpertRankCapacityFactor                  Opt[float64] // --moe-expert-rank-capacity-factor
+	EnableCudaGraph                              bool         // --enable-cuda-graph
+	CudaGraphWarmupSteps                         int          // --cuda-graph-warmup-steps
+	ExternalCudaGraph                            bool         // --external-cuda-graph
+	CudaGraphImpl                                string       // --cuda-graph-impl
+	InferenceCudaGraphScope                      Opt[string]  // --inference-cuda-graph-scope
+	EnableMhcConnections                         bool         // --enable-mhc-connections
+	MhcSinkhornIterations                        int          // --mhc-sinkhorn-iterations
+	MhcInitGatingFactor                          float64      // --mhc-init-gating-factor
+	MhcRecomputeLayerNum                         Opt[int]     // --mhc-recompute-layer-num
+	FlashDecode                                  bool         // --flash-decode
+	BatchInvariantMode                           bool         // --batch-invariant-mode
+	UseTeActivationFunc                          bool         // --use-te-activation-func
+	InferenceFuseTpCommunication                 bool         // --inference-fuse-tp-communication
+	InferenceDisableTritonNvlsKernels            bool         // --inference-disable-triton-nvls-kernels
+	InferenceGroupedGemmBackend                  string       // --inference-grouped-gemm-backend
+	MropeSection                                 []int        // --mrope-section
+	IsHybridModel                                bool         // --is-hybrid-model
+	MambaStateDim                                int          // --mamba-state-dim
+	MambaHeadDim                                 int          // --mamba-head-dim
+	MambaNumGroups                               int          // --mamba-num-groups
+	MambaNumHeads                                Opt[int]     // --mamba-num-heads
+	GdpNumHouseholder                            int          // --gdp-num-householder
+	UseMambaMemEffPath                           bool         // --disable-mamba-mem-eff-path
+	TransformerImpl                              string       // --transformer-impl
+	FineGrainedActivationOffloading              bool         // --fine-grained-activation-offloading
+	OffloadModules                               []string     // --offload-modules
+	MinOffloadedTensorSize                       int          // --min-offloaded-tensor-size
+	DeltaOffloadBytesAcrossPpRanks               int          // --delta-offload-bytes-across-pp-ranks
+	ActivationOffloadFraction                    float64      // --activation-offload-fraction
+	MoePagedStash                                bool         // --moe-paged-stash
+	FineGrainedOffloadingMaxInflightOffloads     Opt[int]     // --fine-grained-offloading-max-inflight-offloads
+	EncoderNumLayers                             Opt[int]     // --encoder-num-layers
+	DecoderNumLayers                             Opt[int]     // --decoder-num-layers
+	GroupQueryAttention                          bool         // --group-query-attention
+	WindowSize                                   []int        // --window-size
+	WindowAttnSkipFreq                           Opt[Freq]    // --window-attn-skip-freq
+	MaxPositionEmbeddings                        Opt[int]     // --max-position-embeddings
+	PositionEmbeddingType                        string       // --position-embedding-type
+	UseRotaryPositionEmbeddings                  bool         // --use-rotary-position-embeddings
+	RotaryBase                                   int          // --rotary-base
+	NoRopeFreq                                   Opt[Freq]    // --no-rope-freq
+	AddPositionEmbedding                         bool         // --no-position-embedding
+	MakeVocabSizeDivisibleBy                     int          // --make-vocab-size-divisible-by
+	SquaredRelu                                  bool         // --squared-relu
+	Swiglu                                       bool         // --swiglu
+	QuickGeglu                                   bool         // --quick-geglu
+	OnnxSafe                                     Opt[bool]    // --onnx-safe
+	UntieEmbeddingsAndOutputWeights              bool         // --untie-embeddings-and-output-weights
+	WeightDecay                                  float64      // --weight-decay
+	ClipGrad                                     float64      // --clip-grad
+	MuonTpMode                                   string       // --muon-tp-mode
+	Profile                                      bool         // --profile
+	MicroBatchSize                               Opt[int]     // --micro-batch-size
+	GlobalBatchSize                              Opt[int]     // --global-batch-size
+	RampupBatchSize                              []int        // --rampup-batch-size
+	StepBatchSizeSchedule                        Opt[string]  // --step-batch-size-schedule
+	DecreaseBatchSizeIfNeeded                    bool         // --decrease-batch-size-if-needed
+	CheckWeightHashAcrossDpReplicasInterval      Opt[int]     // --check-weight-hash-across-dp-replicas-interval
+	TrainIters                                   Opt[int]     // --train-iters
+	TrainSamples                                 Opt[int]     // --train-samples
+	ExitInterval                                 Opt[int]     // --exit-interval
+	ExitDurationInMins                           Opt[int]     // --exit-duration-in-mins
+	ExitSignalHandler                            bool         // --exit-signal-handler
+	ExitSignal                                   string       // --exit-signal
+	BatchSize                                    Opt[int]     // --batch-size
+	RecomputeActivations                         bool         // --recompute-activations
+	CheckForNanInLossAndGrad                     bool         // --no-check-for-nan-in-loss-and-grad
+	CheckpointActivations                        bool         // --checkpoint-activations
+	MaskedSoftmaxFusion                          bool         // --no-masked-softmax-fusion
+	BiasGeluFusion                               bool         // --no-bias-gelu-fusion
+	BiasSwigluFusion                             bool         // --no-bias-swiglu-fusion
+	BiasDropoutFusion                            bool         // --no-bias-dropout-fusion
+	ApplyRopeFusion                              bool         // --no-rope-fusion
+	RopeType                                     Opt[string]  // --rope-type
+	UseFlashAttn                                 bool         // --use-flash-attn
+	Optimizer                                    string       // --optimizer
+	OptimizerCpuOffload                          bool         // --optimizer-cpu-offload
+	OptimizerOffloadFraction                     float64      // --optimizer-offload-fraction
+	DataloaderType                               Opt[string]  // --dataloader-type
+	GradientAccumulationFusion                   bool         // --no-gradient-accumulation-fusion
+	DeprecatedUseMcoreModels                     bool         // --use-mcore-models
+	PerformRlStep                                bool         // --perform-rl-step
+	GrpoGroupSize                                int          // --grpo-group-size
+	RlGenerationLag                              Opt[float64] // --rl-generation-lag
+	RlPersistCudaGraphs                          bool         // --rl-persist-cuda-graphs
+	RlPartialRollouts                            bool         // --rl-partial-rollouts
+	RlUseSequencePacking                         bool         // --rl-use-sequence-packing
+	Seed                                         int          // --seed
+	LrDecayStyle                                 string       // --lr-decay-style
+	LrDecayIters                                 Opt[int]     // --lr-decay-iters
+	LrDecaySamples                               Opt[int]     // --lr-decay-samples
+	LrWsdDecayIters                              Opt[int]     // --lr-wsd-decay-iters
+	LrWsdDecaySamples                            Opt[int]     // --lr-wsd-decay-samples
+	LrWarmupFraction                             Opt[float64] // --lr-warmup-fraction
+	LrWarmupIters                                int          // --lr-warmup-iters
+	LrWarmupSamples                              int          // --lr-warmup-samples
+	LrWarmupInit                                 float64      // --lr-warmup-init
+	OverrideOptParamScheduler                    bool         // --override-opt_param-scheduler
+	UseCheckpointOptParamScheduler               bool         // --use-checkpoint-opt_param-scheduler
+	StartWeightDecay                             Opt[float64] // --start-weight-decay
+	EndWeightDecay                               Opt[float64] // --end-weight-decay
+	WeightDecayIncrStyle                         string       // --weight-decay-incr-style
+	Lr                                           Opt[float64] // --lr
+	Warmup                                       Opt[int]     // --warmup
+	MinLr                                        float64      // --min-lr
+	DecoupledLr                                  Opt[float64] // --decoupled-lr
+	DecoupledMinLr                               Opt[float64] // --decoupled-min-lr
+	FreezeAllLayers                              bool         // --freeze-all-layers
+	Save                                         Opt[string]  // --save
+	SaveInterval                                 Opt[int]     // --save-interval
+	SaveParamsInterval                           Opt[int]     // --save-params-interval
+	SaveRetainInterval                           Opt[int]     // --save-retain-interval
+	Load                                         Opt[string]  // --load
+	LoadMainParamsFromCkpt                       bool         // --load-main-params-from-ckpt
+	NonPersistentSaveInterval                    Opt[int]     // --non-persistent-save-interval
+	NonPersistentCkptType                        Opt[string]  // --non-persistent-ckpt-type
+	NonPersistentGlobalCkptDir                   Opt[string]  // --non-persistent-global-ckpt-dir
+	NonPersistentLocalCkptDir                    Opt[string]  // --non-persistent-local-ckpt-dir
+	Finetune                                     bool         // --finetune
+	PretrainedCheckpoint                         Opt[string]  // --pretrained-checkpoint
+	CkptStep                                     Opt[int]     // --ckpt-step
+	UseCheckpointArgs                            bool         // --use-checkpoint-args
+	ExitOnMissingCheckpoint                      bool         // --exit-on-missing-checkpoint
+	CkptFormat                                   string       // --ckpt-format
+	AutoDetectCkptFormat                         bool         // --auto-detect-ckpt-format
+	CkptConvertFormat                            Opt[string]  // --ckpt-convert-format
+	CkptConvertSave                              Opt[string]  // --ckpt-convert-save
+	AsyncSave                                    bool         // --async-save
+	UsePersistentCkptWorker                      bool         // --use-persistent-ckpt-worker
+	CkptFullyParallelSaveProcessGroup            string       // --ckpt-fully-parallel-save-process-group
+	CkptFullyParallelLoadProcessGroup            string       // --ckpt-fully-parallel-load-process-group
+	CkptPgTensorsCachePath                       Opt[string]  // --ckpt-pg-tensors-cache-path
+	DistCkptOptimFullyReshardable                bool         // --dist-ckpt-optim-fully-reshardable
+	DistribOptimFullyReshardableMemEfficient     bool         // --distrib-optim-fully-reshardable-mem-efficient
+	Replication                                  bool         // --replication
+	ReplicationJump                              Opt[int]     // --replication-jump
+	VerifyIntegrity                              bool         // --verify-integrity
+	NoLoadOptim                                  bool         // --no-load-optim
+	NoLoadRng                                    bool         // --no-load-rng
+	OverrideCkptIteration                        Opt[int]     // --override-ckpt-iteration
+	UseDistCkptDeprecated                        bool         // --use-dist-ckpt
+	DistCkptFormatDeprecated                     Opt[string]  // --dist-ckpt-format
+	CkptFullyParallelSaveDeprecated              bool         // --ckpt-fully-parallel-save
+	GradReduceInBf16                             bool         // --grad-reduce-in-bf16
+	LossScale                                    Opt[float64] // --loss-scale
+	AccumulateAllreduceGradsInFp32               bool         // --accumulate-allreduce-grads-in-fp32
+	Fp16LmCrossEntropy                           bool         // --fp16-lm-cross-entropy
+	ReuseGradBufForMxfp8ParamAg                  bool         // --reuse-grad-buf-for-mxfp8-param-ag
+	DistributedTimeoutMinutes                    int          // --distributed-timeout-minutes
+	AlignGradReduce                              bool         // --no-align-grad-reduce
+	LocalRank                                    int          // --local-rank
+	LazyMpuInit                                  bool         // --lazy-mpu-init
+	UseMegatronFsdp                              bool         // --use-megatron-fsdp
+	UseTorchFsdp2                                bool         // --use-torch-fsdp2
+	UseTpPpDpMapping                             bool         // --use-tp-pp-dp-mapping
+	UseGlooProcessGroups                         bool         // --disable-gloo-process-groups
+	UseSharp                                     bool         // --use-sharp
+	SharpEnabledGroup                            Opt[string]  // --sharp-enabled-group
+	DecoderFirstPipelineNumLayers                Opt[int]     // --decoder-first-pipeline-num-layers
+	DecoderLastPipelineNumLayers                 Opt[int]     // --decoder-last-pipeline-num-layers
+	PipelineModelParallelLayout                  Opt[string]  // --pipeline-model-parallel-layout
+	ModelParallelSize                            Opt[int]     // --model-parallel-size
+	NumLayersPerVirtualPipelineStage             Opt[int]     // --num-layers-per-virtual-pipeline-stage
+	NumVirtualStagesPerPipelineRank              Opt[int]     // --num-virtual-stages-per-pipeline-rank
+	OverlapP2pComm                               bool         // --no-overlap-p2p-communication
+	OverlapGradReduce                            bool         // --overlap-grad-reduce
+	DdpNumBuckets                                Opt[int]     // --ddp-num-buckets
+	DdpBucketSize                                Opt[int]     // --ddp-bucket-size
+	DdpParamNamePatternsForFp32LocalAccumulation []string     // --ddp-param-name-patterns-for-fp32-local-accumulation
+	DdpAverageInCollective                       bool         // --ddp-average-in-collective
+	OverlapParamGather                           bool         // --overlap-param-gather
+	OverlapParamGatherWithOptimizerStep          bool         // --overlap-param-gather-with-optimizer-step
+	UseDistributedOptimizer                      bool         // --use-distributed-optimizer
+	MegatronFsdpVersion                          int          // --megatron-fsdp-version
+	NcclUb                                       bool         // --use-nccl-ub
+	DisableSymmetricRegistration                 bool         // --disable-symmetric-registration
+	GtpRematNcclUb                               bool         // --gtp-remat-nccl-ub
+	GtpExpertRematNcclUb                         bool         // --gtp-expert-remat-nccl-ub
+	FsdpManualRegistration                       bool         // --fsdp-manual-registration
+	DataParallelShardingStrategy                 string       // --data-parallel-sharding-strategy
+	NumDistributedOptimizerInstances             int          // --num-distributed-optimizer-instances
+	CpCommType                                   []string     // --cp-comm-type
+	FakeProcessGroup                             bool         // --fake-process-group
+	EvalIters                                    int          // --eval-iters
+	EvalInterval                                 Opt[int]     // --eval-interval
+	EvalGlobalBatchSize                          Opt[int]     // --eval-global-batch-size
+	EvalMicroBatchSize                           Opt[int]     // --eval-micro-batch-size
+	SkipTrain                                    bool         // --skip-train
+	DataPath                                     []string     // --data-path
+	Split                                        Opt[string]  // --split
+	TrainDataPath                                []string     // --train-data-path
+	ValidDataPath                                []string     // --valid-data-path
+	TestDataPath                                 []string     // --test-data-path
+	DataArgsPath                                 Opt[string]  // --data-args-path
+	PerSplitDataArgsPath                         Opt[string]  // --per-split-data-args-path
+	DataCachePath                                Opt[string]  // --data-cache-path
+	MockData                                     bool         // --mock-data
+	SeqLength                                    Opt[int]     // --seq-length
+	EncoderSeqLength                             Opt[int]     // --encoder-seq-length
+	DecoderSeqLength                             Opt[int]     // --decoder-seq-length
+	NumWorkers                                   int          // --num-workers
+	NumDatasetBuilderThreads                     int          // --num-dataset-builder-threads
+	FimData                                      bool         // --fim-data
+	FimRate                                      float64      // --fim-rate
+	FimSpmRate                                   float64      // --fim-spm-rate
+	FimPrefixToken                               string       // --fim-prefix-token
+	FimMiddleToken                               string       // --fim-middle-token
+	FimSuffixToken                               string       // --fim-suffix-token
+	FimPadToken                                  string       // --fim-pad-token
+	FimEodToken                                  string       // --fim-eod-token
+	VocabSize                                    Opt[int]     // --vocab-size
+	PaddedVocabSize                              Opt[int]     // --padded-vocab-size
+	VocabFile                                    Opt[string]  // --vocab-file
+	MergeFile                                    Opt[string]  // --merge-file
+	TokenizerType                                Opt[string]  // --tokenizer-type
+	TokenizerModel                               Opt[string]  // --tokenizer-model
+	NumExperts                                   Opt[int]     // --num-experts
+	MoeLayerFreq                                 Freq         // --moe-layer-freq
+	MoeUseUpcycling                              bool         // --moe-use-upcycling
+	MoeRouterLoadBalancingType                   []string     // --moe-router-load-balancing-type
+	MoeAuxLossCoeff                              []float64    // --moe-aux-loss-coeff
+	QLoraRank                                    Opt[int]     // --q-lora-rank
+	KvLoraRank                                   int          // --kv-lora-rank
+	QkHeadDim                                    int          // --qk-head-dim
+	QkPosEmbHeadDim                              int          // --qk-pos-emb-head-dim
+	VHeadDim                                     int          // --v-head-dim
+	MlaDownProjFusion                            bool         // --mla-down-proj-fusion
+	LinearAttentionFreq                          Opt[Freq]    // --linear-attention-freq
+	LogInterval                                  int          // --log-interval
+	LogParamsNorm                                bool         // --log-params-norm
+	LogThroughput                                bool         // --log-throughput
+	TensorboardDir                               Opt[string]  // --tensorboard-dir
+	LogMemoryInterval                            Opt[int]     // --log-memory-interval
+	WandbProject                                 Opt[string]  // --wandb-project
+	WandbExpName                                 Opt[string]  // --wandb-exp-name
+	WandbSaveDir                                 Opt[string]  // --wandb-save-dir
+	WandbEntity                                  Opt[string]  // --wandb-entity
+	LogitsSaveTopK                               Opt[int]     // --logits-save-top-k
+	LogitsSaveDir                                Opt[string]  // --logits-save-dir
+	InferenceBatchTimesSeqlenThreshold           int          // --inference-batch-times-seqlen-threshold
+	CudaGraphScopeDeprecated                     []string     // --cuda-graph-scope
+	CudaGraphModules                             []string     // --cuda-graph-modules
+	InferenceDynamicBatching                     bool         // --inference-dynamic-batching
+	InferenceDynamicBatchingNumCudaGraphs        int          // --inference-dynamic-batching-num-cuda-graphs
+	InferenceCoordinatorPort                     Opt[int]     // --inference-coordinator-port
+	Fp4ParamGather                               bool         // --fp4-param-gather
+	Fp8ParamGather                               bool         // --fp8-param-gather
+	Spec                                         []string     // --spec
+	HybridLayerPattern                           Opt[string]  // --hybrid-layer-pattern
+	HybridOverridePattern                        Opt[string]  // --hybrid-override-pattern
+	UsePrecisionAwareOptimizer                   bool         // --use-precision-aware-optimizer
+	MainGradsDtype                               string       // --main-grads-dtype
+	MainParamsDtype                              string       // --main-params-dtype
+	ExpAvgDtype                                  string       // --exp-avg-dtype
+	ExpAvgSqDtype                                string       // --exp-avg-sq-dtype
+	ExportKvCacheQuant                           string       // --export-kv-cache-quant
+	RlNumParallelGenerations                     Opt[int]     // --rl-num-parallel-generations
+	RlNumParallelGenerationBatches               Opt[int]     // --rl-num-parallel-generation-batches
+	RlParallelGenerationTasks                    Opt[int]     // --rl-parallel-generation-tasks
+	UseLegacyModels                              bool         // --use-legacy-models
+	CudaGraphScope                               []string     // --cuda-graph-scope
+	MoeExtendedTp                                bool         // --moe-extended-tp
+	MoeUseLegacyGroupedGemm                      bool         // --moe-use-legacy-grouped-gemm
+	LangrlExternalServer                         bool         // --langrl-external-server
+	RlOffloadKvCacheDuringTraining               bool         // --rl-offload-kv-cache-during-training
+	RlRemoveKvCacheDuringTraining                bool         // --rl-remove-kv-cache-during-training
+	HybridAttentionRatio                         float64      // --hybrid-attention-ratio
+	HybridMlpRatio                               float64      // --hybrid-mlp-ratio
 }
 
 var defaultOptions = Options{
-	TensorModelParallelSize:             1,
-	PipelineModelParallelSize:           1,
-	ContextParallelSize:                 1,
-	ExpertModelParallelSize:             1,
-	PerformInitialization:               true,
-	TpCommBulkWgrad:                     true,
-	TpCommBulkDgrad:                     true,
-	TpCommOverlapAg:                     true,
-	TpCommOverlapRs:                     true,
-	TpCommSplitAg:                       true,
-	TpCommSplitRs:                       true,
-	CrossEntropyFusionImpl:              "native",
-	TpCommBootstrapBackend:              "nccl",
-	WgradDeferralLimit:                  0,
-	CpuOffloadingNumLayers:              0,
-	MtpLossScalingFactor:                0.1,
-	AttentionBackend:                    "auto",
-	SoftmaxType:                         "vanilla",
-	NumQueryGroups:                      1,
-	HiddenDropout:                       0.1,
-	AttentionDropout:                    0.1,
-	LayernormEpsilon:                    1e-05,
-	AddBiasLinear:                       true,
-	GluLinearOffset:                     0,
-	Normalization:                       "LayerNorm",
-	QkClipAlpha:                         0.5,
-	QkClipThreshold:                     100,
-	DsaIndexerTopkFreq:                  1,
-	DsaIndexerSkipTopkOffset:            0,
-	DsaKernelBackend:                    "none",
-	DsaIndexerRotateActivation:          true,
-	DsaIndexerScoringRelu:               true,
-	LinearConvKernelDim:                 4,
-	LinearKeyHeadDim:                    128,
-	LinearValueHeadDim:                  128,
-	LinearNumKeyHeads:                   16,
-	LinearNumValueHeads:                 32,
-	InitMethodStd:                       0.02,
-	MupWidthMult:                        1,
-	MupEmbeddingMult:                    1,
-	MupOutputMult:                       1,
-	MupAttnScalePower:                   1,
-	Fp8Recipe:                           "delayed",
-	Fp8Margin:                           0,
-	Fp8Interval:                         1,
-	Fp8AmaxHistoryLen:                   1,
-	Fp8AmaxComputeAlgo:                  "most_recent",
-	Fp8Wgrad:                            true,
-	NumLayersAtStartInBf16:              1,
-	NumLayersAtEndInBf16:                1,
-	KitchenAttentionBackend:             "sdpa",
-	Fp4Recipe:                           "nvfp4",
-	MoeRouterTopk:                       2,
-	MoeRouterScoreFunction:              "softmax",
-	MoeRouterBiasUpdateRate:             0.001,
-	MoeRouterQuantileBalancingEma:       0,
-	MoeTokenDispatcherType:              "allgather",
-	MoeFlexDispatcherBackend:            "deepep",
-	MoeTokenDropPolicy:                  "probs",
-	GtpRematOptInModules:                []string{},
-	MoeHybridepNumSmsPreprocessing:      108,
-	MoeDispatchFwdDtype:                 "bf16",
-	MoeCombineBwdDtype:                  "bf16",
-	CudaGraphWarmupSteps:                3,
-	CudaGraphImpl:                       "none",
-	MhcNumResidualStreams:               4,
-	MhcSinkhornIterations:               20,
-	MhcInitGatingFactor:                 0.01,
-	CloneScatterOutputInEmbedding:       true,
-	ConfigLoggerDir:                     "",
-	BatchInvariantBackend:               "te_native",
-	InferenceGroupedGemmBackend:         "vllm",
-	InferenceMoeTokenDispatcherType:     "nvls",
-	MambaStateDim:                       128,
-	MambaHeadDim:                        64,
-	MambaNumGroups:                      8,
-	GdpNumHouseholder:                   3,
-	UseMambaMemEffPath:                  true,
-	GdpNumChunkStatesToRecompute:        2,
-	MlpChunksForPrefill:                 1,
-	MlpChunksForTraining:                1,
-	TransformerImpl:                     "transformer_engine",
-	OffloadModules:                      []string{},
-	MinOffloadedTensorSize:              1048576,
-	DeltaOffloadBytesAcrossPpRanks:      0,
-	ActivationOffloadFraction:           1,
-	MoePagedStashPageSize:               64,
-	MoePagedStashBufferSizeFactorCuda:   1.1,
-	MoePagedStashBufferSizeFactorCpu:    0,
-	PositionEmbeddingType:               "learned_absolute",
-	RelativeAttentionNumBuckets:         32,
-	RelativeAttentionMaxDistance:        128,
-	RotaryBase:                          10000,
-	RotaryPercent:                       1,
-	RopeScalingFactor:                   8,
-	AddPositionEmbedding:                true,
-	MakeVocabSizeDivisibleBy:            128,
-	BertBinaryHead:                      true,
-	WeightDecay:                         0.01,
-	ClipGrad:                            1,
-	AdamBeta1:                           0.9,
-	AdamBeta2:                           0.999,
-	AdamEps:                             1e-08,
-	SgdMomentum:                         0.9,
-	MuonMomentum:                        0.9,
-	MuonSplitQkv:                        true,
-	MuonScaleMode:                       "spectral",
-	MuonFp32MatmulPrec:                  "medium",
-	MuonCoefficientType:                 "quintic",
-	MuonNumNsSteps:                      5,
-	MuonTpMode:                          "duplicated",
-	MuonExtraScaleFactor:                1,
-	MuonScalarOptimizer:                 "adam",
-	LionBeta1:                           0.95,
-	LionBeta2:                           0.98,
-	ProfileStepStart:                    10,
-	ProfileStepEnd:                      12,
-	ProfileRanks:                        []int{},
-	MemorySnapshotPath:                  "snapshot.pickle",
-	EmptyUnusedMemoryLevel:              0,
-	ExitSignal:                          "SIGTERM",
-	ManualGcInterval:                    0,
-	ManualGcEval:                        true,
-	IterationsToSkip:                    []int{},
-	CheckForNanInLossAndGrad:            true,
-	MaskedSoftmaxFusion:                 true,
-	BiasGeluFusion:                      true,
-	BiasSwigluFusion:                    true,
-	BiasDropoutFusion:                   true,
-	ApplyRopeFusion:                     true,
-	Optimizer:                           "adam",
-	OptimizerOffloadFraction:            1,
-	PinCpuGrads:                         true,
-	PinCpuParams:                        true,
-	GradientAccumulationFusion:          true,
-	RlPromptsPerEval:                    32,
-	GrpoPromptsPerStep:                  32,
-	GrpoGroupSize:                       2,
-	RlSubmissionGranularity:             "B",
-	RlConsumptionGranularity:            "B",
-	RlRolloutBankMaxBytes:               0,
-	GrpoIterations:                      2,
-	GrpoClampEpsLower:                   0.01,
-	GrpoClampEpsUpper:                   0.01,
-	GrpoKlBeta:                          0.001,
-	GrpoEntropyTermWeight:               0,
-	RlDefaultTemperature:                1,
-	RlDefaultTopP:                       0,
-	RlDefaultTopK:                       -1,
-	RlKvCacheManagementMode:             "persist",
-	RlSequencePackingMaxSequencesPerBin: 50,
-	RlSequencePackingAlgo:               "fifo",
-	RlInferenceModelUnifiedMemoryLevel:  0,
-	RefitMethod:                         "gloo",
-	RlInferenceParsers:                  []string{},
-	Seed:                                1234,
-	LrDecayStyle:                        "linear",
-	LrWsdDecayStyle:                     "exponential",
-	LrWarmupIters:                       0,
-	LrWarmupSamples:                     0,
-	LrWarmupInit:                        0,
-	WeightDecayIncrStyle:                "constant",
-	MinLr:                               0,
-	NonPersistentLocalCkptAlgo:          "fully_parallel",
-	UseTokenizerModelFromCheckpointArgs: true,
-	CkptFormat:                          "torch_dist",
-	CkptFullyParallelSave:               true,
-	AsyncStrategy:                       "nvrx",
-	AsyncCkptCpuPriority:                10,
-	AsyncCkptIoPriority:                 3,
-	CkptFullyParallelLoadExchangeAlgo:   "broadcast",
-	CkptFullyParallelSaveProcessGroup:   "dp",
-	CkptFullyParallelLoadProcessGroup:   "dp",
-	CkptLoadValidateShardingIntegrity:   true,
-	StrictFsdpDtensorLoad:               true,
-	DistCkptStrictness:                  "assume_ok_unexpected",
-	SaveTokenizerAssets:                 true,
-	ReplicationFactor:                   2,
-	DistCkptWorkers:                     1,
-	InitialLossScale:                    4.294967296e+09,
-	MinLossScale:                        1,
-	LossScaleWindow:                     1000,
-	Hysteresis:                          2,
-	DistributedBackend:                  "nccl",
-	DistributedTimeoutMinutes:           10,
-	AlignGradReduce:                     true,
-	LocalRank:                           0,
-	UseGlooProcessGroups:                true,
-	HighPriorityStreamGroups:            []string{},
-	FlightRecorderTraceBufferSize:       2000,
-	FlightRecorderDumpOnTimeout:         true,
-	FlightRecorderIncludeOnlyActive:     true,
-	FlightRecorderExtraDumpOnExec:       true,
-	OverlapP2pComm:                      true,
+	TensorModelParallelSize:           1,
+	PipelineModelParallelSize:         1,
+	ContextParallelSize:               1,
+	ExpertModelParallelSize:           1,
+	PerformInitialization:             true,
+	CrossEntropyFusionImpl:            "native",
+	WgradDeferralLimit:                0,
+	CpuOffloadingNumLayers:            0,
+	AttentionBackend:                  "auto",
+	SoftmaxType:                       "vanilla",
+	NumQueryGroups:                    1,
+	HiddenDropout:                     0.1,
+	AttentionDropout:                  0.1,
+	LayernormEpsilon:                  1e-05,
+	AddBiasLinear:                     true,
+	GluLinearOffset:                   0,
+	Normalization:                     "LayerNorm",
+	QkClipAlpha:                       0.5,
+	QkClipThreshold:                   100,
+	DsaIndexerTopkFreq:                1,
+	DsaIndexerSkipTopkOffset:          0,
+	LinearNumKeyHeads:                 16,
+	LinearNumValueHeads:               32,
+	Fp8Recipe:                         "delayed",
+	Fp8Wgrad:                          true,
+	NumLayersAtStartInBf16:            1,
+	NumLayersAtEndInBf16:              1,
+	Fp4Recipe:                         "nvfp4",
+	MoeRouterTopk:                     2,
+	MoeRouterScoreFunction:            "softmax",
+	MoeTokenDispatcherType:            "allgather",
+	MoeFlexDispatcherBackend:          "deepep",
+	GtpRematOptInModules:              []string{},
+	MoeDispatchFwdDtype:               "bf16",
+	MoeCombineBwdDtype:                "bf16",
+	CudaGraphWarmupSteps:              3,
+	CudaGraphImpl:                     "none",
+	MhcSinkhornIterations:             20,
+	MhcInitGatingFactor:               0.01,
+	InferenceGroupedGemmBackend:       "vllm",
+	MambaStateDim:                     128,
+	MambaHeadDim:                      64,
+	MambaNumGroups:                    8,
+	GdpNumHouseholder:                 3,
+	UseMambaMemEffPath:                true,
+	TransformerImpl:                   "transformer_engine",
+	OffloadModules:                    []string{},
+	MinOffloadedTensorSize:            1048576,
+	DeltaOffloadBytesAcrossPpRanks:    0,
+	ActivationOffloadFraction:         1,
+	PositionEmbeddingType:             "learned_absolute",
+	RotaryBase:                        10000,
+	AddPositionEmbedding:              true,
+	MakeVocabSizeDivisibleBy:          128,
+	WeightDecay:                       0.01,
+	ClipGrad:                          1,
+	MuonTpMode:                        "duplicated",
+	ExitSignal:                        "SIGTERM",
+	CheckForNanInLossAndGrad:          true,
+	MaskedSoftmaxFusion:               true,
+	BiasGeluFusion:                    true,
+	BiasSwigluFusion:                  true,
+	BiasDropoutFusion:                 true,
+	ApplyRopeFusion:                   true,
+	Optimizer:                         "adam",
+	OptimizerOffloadFraction:          1,
+	GradientAccumulationFusion:        true,
+	GrpoGroupSize:                     2,
+	Seed:                              1234,
+	LrDecayStyle:                      "linear",
+	LrWarmupIters:                     0,
+	LrWarmupSamples:                   0,
+	LrWarmupInit:                      0,
+	WeightDecayIncrStyle:              "constant",
+	MinLr:                             0,
+	CkptFormat:                        "torch_dist",
+	CkptFullyParallelSaveProcessGroup: "dp",
+	CkptFullyParallelLoadProcessGroup: "dp",
+	DistributedTimeoutMinutes:         10,
+	AlignGradReduce:                   true,
+	LocalRank:                         0,
+	UseGlooProcessGroups:              true,
+	OverlapP2pComm:                    true,
 	DdpParamNamePatternsForFp32LocalAccumulation: []string{},
-	AlignParamGather:                 true,
-	MegatronFsdpVersion:              1,
-	UseLayerWiseParamLayout:          true,
-	DataParallelShardingStrategy:     "optim_grads_params",
-	OuterDpShardingStrategy:          "no_shard",
-	GradientReduceDivFusion:          true,
-	NumDistributedOptimizerInstances: 1,
-	TorchFsdp2ReshardAfterForward:    true,
-	CpCommType:                       []string{"p2p"},
-	EvalIters:                        100,
-	MmapBinFiles:                     true,
-	SampleRate:                       1,
-	MaskProb:                         0.15,
-	ShortSeqProb:                     0.1,
-	NumWorkers:                       2,
-	CreateAttentionMaskInDataloader:  true,
-	NumDatasetBuilderThreads:         1,
-	MidLevelDatasetSurplus:           0.005,
-	FimRate:                          0.5,
-	FimSpmRate:                       0.5,
-	FimPrefixToken:                   "<fim_prefix>",
-	FimMiddleToken:                   "<fim_middle>",
-	FimSuffixToken:                   "<fim_suffix>",
-	FimPadToken:                      "<fim_pad>",
-	FimEodToken:                      "<|endoftext|>",
-	PadVocabSize:                     true,
-	VocabExtraIds:                    0,
-	TiktokenNumSpecialTokens:         1000,
-	TokenizerSentencepieceIgnoreExtraWhitespaces: true,
-	NullTokenizerPadId:                           -1,
-	AdlrAutoresumeInterval:                       1000,
-	BiencoderProjectionDim:                       0,
-	QueryInBlockProb:                             0.1,
-	RetrieverReportTopkAccuracies:                []int{},
-	IndexerBatchSize:                             128,
-	IndexerLogInterval:                           1000,
-	NumClasses:                                   1000,
-	ImgH:                                         224,
-	ImgW:                                         224,
-	NumChannels:                                  3,
-	PatchDim:                                     16,
-	ClassesFraction:                              1,
-	DataPerClassFraction:                         1,
-	DataSharding:                                 true,
-	HeadLrMult:                                   1,
-	VisionPretrainingType:                        "classify",
-	VisionBackboneType:                           "vit",
-	SwinBackboneType:                             "tiny",
-	MaskType:                                     "random",
-	MaskFactor:                                   1,
-	IterPerEpoch:                                 1250,
-	DinoLocalImgSize:                             96,
-	DinoLocalCropsNumber:                         10,
-	DinoHeadHiddenSize:                           2048,
-	DinoBottleneckSize:                           256,
-	DinoFreezeLastLayer:                          1,
-	DinoWarmupTeacherTemp:                        0.04,
-	DinoTeacherTemp:                              0.07,
-	DinoWarmupTeacherTempEpochs:                  30,
+	MegatronFsdpVersion:                          1,
+	DataParallelShardingStrategy:                 "optim_grads_params",
+	NumDistributedOptimizerInstances:             1,
+	CpCommType:                                   []string{"p2p"},
+	EvalIters:                                    100,
+	NumWorkers:                                   2,
+	NumDatasetBuilderThreads:                     1,
+	FimRate:                                      0.5,
+	FimSpmRate:                                   0.5,
+	FimPrefixToken:                               "<fim_prefix>",
+	FimMiddleToken:                               "<fim_middle>",
+	FimSuffixToken:                               "<fim_suffix>",
+	FimPadToken:                                  "<fim_pad>",
+	FimEodToken:                                  "<|endoftext|>",
 	MoeLayerFreq:                                 Freq{N: 1},
 	MoeRouterLoadBalancingType:                   []string{"aux_loss"},
 	MoeAuxLossCoeff:                              []float64{0},
-	MoeUpcyclingGranularity:                      1,
 	KvLoraRank:                                   32,
 	QkHeadDim:                                    128,
 	QkPosEmbHeadDim:                              64,
 	VHeadDim:                                     128,
-	RotaryScalingFactor:                          1,
-	Mscale:                                       1,
-	MscaleAllDim:                                 0,
 	LogInterval:                                  100,
-	TimingLogLevel:                               0,
-	TimingLogOption:                              "minmax",
-	TensorboardLogInterval:                       1,
-	TensorboardQueueSize:                         1000,
-	LogLossScaleToTensorboard:                    true,
-	BarrierWithL1Time:                            true,
-	LogitsSaveTopPMinK:                           1,
-	LogitsSaveDtype:                              "fp16",
-	LogitsLoadDecodeThreads:                      4,
-	LogitsLoadPrefetchFactor:                     3,
-	LogitsLoadMscPrefetchDepth:                   2,
-	LogitsLoadKdLossAlpha:                        1,
-	StragglerCtrlrPort:                           65535,
-	StragglerMinmaxCount:                         1,
 	InferenceBatchTimesSeqlenThreshold:           -1,
-	MaxTokensToOom:                               12000,
-	BertEmbedderType:                             "megatron",
 	CudaGraphModules:                             []string{},
-	InferenceMaxRequests:                         8,
-	InferenceMaxSeqLength:                        2560,
-	InferenceDynamicBatchingBufferSizeGb:         40,
-	InferenceDynamicBatchingBlockSize:            256,
 	InferenceDynamicBatchingNumCudaGraphs:        16,
-	InferenceCudaGraphMaxTokens:                  512,
-	InferenceDynamicBatchingUnifiedMemoryLevel:             0,
-	NumSpeculativeTokens:                                   0,
-	InferenceDynamicBatchingPrefixCachingEvictionPolicy:    "ref_zero",
-	InferenceDynamicBatchingPrefixCachingCoordinatorPolicy: "load_balanced",
-	InferenceDynamicBatchingPrefixCachingRoutingAlpha:      0.5,
-	InferenceDynamicBatchingCudaGraphMixedPrefillCount:     16,
-	InferenceDynamicBatchingCudaGraphSizingDistribution:    "exponential",
-	InferenceDynamicBatchingSamplingBackend:                "torch",
-	OffsetSamplingSeedByDpRank:                             true,
-	InferenceDynamicBatchingAsyncSchedMode:                 "legacy",
-	InferenceDynamicBatchingLogprobsMode:                   "raw_logprobs",
-	InferenceLoggingStepInterval:                           0,
-	MambaInferenceConvStatesDtype:                          "bf16",
-	MambaInferenceSsmStatesDtype:                           "bf16",
-	MainGradsDtype:                                         "fp32",
-	MainParamsDtype:                                        "fp32",
-	ExpAvgDtype:                                            "fp32",
-	ExpAvgSqDtype:                                          "fp32",
-	MegatronFsdpMainParamsDtype:                            "fp32",
-	MegatronFsdpMainGradsDtype:                             "auto",
-	MegatronFsdpGradCommDtype:                              "auto",
-	EnableOneLogger:                                        true,
-	OneLoggerProject:                                       "megatron-lm",
-	AppTagRunVersion:                                       "0.0.0",
-	InprocessMonitorThreadInterval:                         1,
-	InprocessMonitorProcessInterval:                        1,
-	InprocessProgressWatchdogInterval:                      1,
-	InprocessHeartbeatInterval:                             30,
-	InprocessSoftTimeout:                                   60,
-	InprocessHardTimeout:                                   90,
-	InprocessHeartbeatTimeout:                              60,
-	InprocessBarrierTimeout:                                120,
-	InprocessCompletionTimeout:                             120,
-	InprocessLastCallWait:                                  1,
-	InprocessTerminationGraceTime:                          1,
-	InprocessGranularity:                                   "node",
-	InprocessActiveWorldSize:                               1,
-	FtNumWarmupIters:                                       5,
-	ErrorInjectionRate:                                     0,
-	ErrorInjectionType:                                     "transient_error",
-	RerunMode:                                              "validate_results",
-	SftTokenizerPromptFormat:                               "nemotron-h-aligned",
-	ExportModelType:                                        "GPTModel",
-	ExportKvCacheQuant:                                     "none",
-	ExportRealQuantCfg:                                     "None",
-	FinetuneDataSplit:                                      "train",
-	StreamCkptDequant:                                      true,
-	ScatterGatherTensorsInPipeline:                         true,
-	TokenizerHfUseFast:                                     true,
-	TokenizerHfIncludeSpecialTokens:                        true,
-	CudaGraphScope:                                         []string{},
-	InferenceDynamicBatchingCudaGraphMaxTokens:             16384,
-	AsyncTensorModelParallelAllreduce:                      true,
-	LangrlInferenceServerType:                              "inplace_megatron",
-	DisableChunkedPrefill:                                  true,
-	HybridAttentionRatio:                                   0,
-	HybridMlpRatio:                                         0,
-	GrpoDefaultTemperature:                                 1,
-	GrpoDefaultTopP:                                        0,
-	RlSequencePackingBinSize:                               8192,
-	RetrieverSeqLength:                                     256,
-	InferenceDynamicBatchingBufferGuaranteedFraction:       0.2,
-	RetroEncoderLayers:                                     2,
-	RetroEncoderHiddenDropout:                              0.1,
-	RetroEncoderAttentionDropout:                           0.1,
-	RetroNumNeighbors:                                      2,
-	RetroNumRetrievedChunks:                                2,
-	RetroAttentionGate:                                     1,
-	RetroVerifyNeighborCount:                               true,
+	MainGradsDtype:                               "fp32",
+	MainParamsDtype:                              "fp32",
+	ExpAvgDtype:                                  "fp32",
+	ExpAvgSqDtype:                                "fp32",
+	ExportKvCacheQuant:                           "none",
+	CudaGraphScope:                               []string{},
+	HybridAttentionRatio:                         0,
+	HybridMlpRatio:                               0,
 }
 
 // olderDefaults sets what a release's parser takes by default otherwise than the newest.
@@ -1306,9 +544,6 @@ func olderDefaults(r Release, o *Options) {
 	case V015:
 		o.MoeDeepepNumSms = Some(20)
 		o.DataParallelShardingStrategy = "no_shard"
-		o.EnableMsc = true
-		o.ProfileRanks = []int{0}
-		o.DisableChunkedPrefill = false
 		o.EvalInterval = Some(1000)
 		o.WandbProject = Some("")
 		o.WandbEntity = Some("")
@@ -1320,24 +555,17 @@ func olderDefaults(r Release, o *Options) {
 		o.MuonTpMode = "blockwise"
 		o.MoeDeepepNumSms = Some(20)
 		o.DataParallelShardingStrategy = "no_shard"
-		o.EnableMsc = true
 		o.MoeHybridepNumSms = Some(16)
-		o.ProfileRanks = []int{0}
 		o.RlParallelGenerationTasks = Some(512)
-		o.TokenizerHfUseFast = false
-		o.TokenizerHfIncludeSpecialTokens = false
 		o.InferenceCoordinatorPort = Some(12346)
 	case V017:
 		o.MuonTpMode = "blockwise"
 		o.MoeDeepepNumSms = Some(20)
-		o.InferenceDynamicBatchingPrefixCachingCoordinatorPolicy = "first_prefix_block"
 		o.InferenceGroupedGemmBackend = "auto"
 		o.DataParallelShardingStrategy = "no_shard"
-		o.EnableMsc = true
 	case V018:
 		o.MuonTpMode = "blockwise"
 		o.MoeDeepepNumSms = Some(20)
-		o.InferenceDynamicBatchingPrefixCachingCoordinatorPolicy = "first_prefix_block"
 	case V019:
 		o.MuonTpMode = "blockwise"
 		o.RlGenerationLag = Some[float64](0)
@@ -1345,986 +573,986 @@ func olderDefaults(r Release, o *Options) {
 }
 
 var flagTable = [...]Flag{
-	{Name: "--tensor-model-parallel-size", Dest: "tensor_model_parallel_size", Type: Int, field: 0, Default: "1", Group: "transformer configuration"},
-	{Name: "--tensor-parallel-num-weight-shards", Dest: "tensor_parallel_num_weight_shards", Type: Int, field: 1, Since: V019, Group: "transformer configuration"},
-	{Name: "--pipeline-model-parallel-comm-backend", Dest: "pipeline_model_parallel_comm_backend", Type: Str, field: 2, Choices: []string{"nccl", "ucc"}, Group: "transformer configuration"},
-	{Name: "--pipeline-model-parallel-size", Dest: "pipeline_model_parallel_size", Type: Int, field: 3, Default: "1", Group: "transformer configuration"},
-	{Name: "--sequence-parallel", Dest: "sequence_parallel", Type: Switch, field: 4, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--context-parallel-size", Dest: "context_parallel_size", Type: Int, field: 5, Default: "1", Group: "transformer configuration"},
-	{Name: "--hierarchical-context-parallel-sizes", Dest: "hierarchical_context_parallel_sizes", Type: Int, field: 6, Nargs: "+", Group: "transformer configuration"},
-	{Name: "--max-seqlen-per-dp-cp-rank", Dest: "max_seqlen_per_dp_cp_rank", Type: Int, field: 7, Since: V016, Group: "transformer configuration"},
-	{Name: "--hybrid-context-parallel", Dest: "hybrid_context_parallel", Type: Switch, field: 8, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--expert-model-parallel-size", Dest: "expert_model_parallel_size", Type: Int, field: 9, Default: "1", Group: "transformer configuration"},
-	{Name: "--expert-tensor-parallel-size", Dest: "expert_tensor_parallel_size", Type: Int, field: 10, Group: "transformer configuration"},
-	{Name: "--expert-tensor-parallel-num-weight-shards", Dest: "expert_tensor_parallel_num_weight_shards", Type: Int, field: 11, Since: V019, Group: "transformer configuration"},
-	{Name: "--no-initialization", Dest: "perform_initialization", Type: Switch, field: 12, Action: SetFalse, Default: "true", Group: "transformer configuration"},
-	{Name: "--use-cpu-initialization", Dest: "use_cpu_initialization", Type: Switch, field: 13, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--fp16", Dest: "fp16", Type: Switch, field: 14, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--bf16", Dest: "bf16", Type: Switch, field: 15, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--deterministic-mode", Dest: "deterministic_mode", Type: Switch, field: 16, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--tp-comm-overlap", Dest: "tp_comm_overlap", Type: Switch, field: 17, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--no-tp-comm-bulk-wgrad", Dest: "tp_comm_bulk_wgrad", Type: Switch, field: 18, Since: V016, Aliases: []string{"--disable-tp-comm-bulk-wgrad"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
-	{Name: "--no-tp-comm-bulk-dgrad", Dest: "tp_comm_bulk_dgrad", Type: Switch, field: 19, Since: V016, Aliases: []string{"--disable-tp-comm-bulk-dgrad"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
-	{Name: "--no-tp-comm-overlap-ag", Dest: "tp_comm_overlap_ag", Type: Switch, field: 20, Since: V016, Aliases: []string{"--disable-tp-comm-overlap-ag"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
-	{Name: "--no-tp-comm-overlap-rs", Dest: "tp_comm_overlap_rs", Type: Switch, field: 21, Since: V016, Aliases: []string{"--disable-tp-comm-overlap-rs"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
-	{Name: "--tp-comm-overlap-rs-dgrad", Dest: "tp_comm_overlap_rs_dgrad", Type: Switch, field: 22, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--no-tp-comm-split-ag", Dest: "tp_comm_split_ag", Type: Switch, field: 23, Since: V016, Aliases: []string{"--disable-tp-comm-split-ag"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
-	{Name: "--no-tp-comm-split-rs", Dest: "tp_comm_split_rs", Type: Switch, field: 24, Since: V016, Aliases: []string{"--disable-tp-comm-split-rs"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
-	{Name: "--cross-entropy-loss-fusion", Dest: "cross_entropy_loss_fusion", Type: Switch, field: 25, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--cross-entropy-fusion-impl", Dest: "cross_entropy_fusion_impl", Type: Str, field: 26, Choices: []string{"native", "te"}, Default: "native", Group: "transformer configuration"},
-	{Name: "--tp-comm-bootstrap-backend", Dest: "tp_comm_bootstrap_backend", Type: Str, field: 27, Choices: []string{"nccl", "mpi", "gloo"}, Default: "nccl", Group: "transformer configuration"},
-	{Name: "--overlap-moe-expert-parallel-comm", Dest: "overlap_moe_expert_parallel_comm", Type: Switch, field: 28, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--delay-wgrad-compute", Dest: "delay_wgrad_compute", Type: Switch, field: 29, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--overlap-dispatch-backward-with-experts-wgrad", Dest: "overlap_dispatch_backward_with_experts_wgrad", Type: Switch, field: 30, Since: V018, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--ep-overlap-early-attn-memory-release", Dest: "ep_overlap_early_attn_memory_release", Type: Switch, field: 31, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--use-ring-exchange-p2p", Dest: "use_ring_exchange_p2p", Type: Switch, field: 32, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--defer-embedding-wgrad-compute", Dest: "defer_embedding_wgrad_compute", Type: Switch, field: 33, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--wgrad-deferral-limit", Dest: "wgrad_deferral_limit", Type: Int, field: 34, Default: "0", Group: "transformer configuration"},
-	{Name: "--overlap-p2p-communication-warmup-flush", Dest: "overlap_p2p_comm_warmup_flush", Type: Switch, field: 35, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--microbatch-group-size-per-virtual-pipeline-stage", Dest: "microbatch_group_size_per_vp_stage", Type: Int, field: 36, Group: "transformer configuration"},
-	{Name: "--mtp-standalone", Dest: "mtp_standalone", Type: Switch, field: 37, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--cpu-offloading-num-layers", Dest: "cpu_offloading_num_layers", Type: Int, field: 38, Since: V016, Default: "0", Group: "transformer configuration"},
-	{Name: "--cpu-offloading-retain-pinned-cpu-buffers", Dest: "cpu_offloading_retain_pinned_cpu_buffers", Type: Switch, field: 39, Since: V017, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--num-layers", Dest: "num_layers", Type: Int, field: 40, Group: "transformer configuration"},
-	{Name: "--mtp-num-layers", Dest: "mtp_num_layers", Type: Int, field: 41, Group: "transformer configuration"},
-	{Name: "--mtp-loss-scaling-factor", Dest: "mtp_loss_scaling_factor", Type: Float, field: 42, Default: "0.1", Group: "transformer configuration"},
-	{Name: "--mtp-use-repeated-layer", Dest: "mtp_use_repeated_layer", Type: Switch, field: 43, Since: V017, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--mtp-detach-heads", Dest: "mtp_detach_heads", Type: Switch, field: 44, Since: V019, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--mtp-hsm", Dest: "mtp_hsm", Type: Switch, field: 45, Since: Main, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--mtp-hybrid-override-pattern", Dest: "mtp_hybrid_override_pattern", Type: Str, field: 46, Since: V017, Group: "transformer configuration"},
-	{Name: "--account-for-embedding-in-pipeline-split", Dest: "account_for_embedding_in_pipeline_split", Type: Switch, field: 47, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--account-for-loss-in-pipeline-split", Dest: "account_for_loss_in_pipeline_split", Type: Switch, field: 48, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--hidden-size", Dest: "hidden_size", Type: Int, field: 49, Group: "transformer configuration"},
-	{Name: "--num-attention-heads", Dest: "num_attention_heads", Type: Int, field: 50, Group: "transformer configuration"},
-	{Name: "--attention-backend", Dest: "attention_backend", Type: Enum, field: 51, Choices: []string{"flash", "fused", "unfused", "local", "auto"}, Default: "auto", Group: "transformer configuration"},
-	{Name: "--flash-attention-version", Dest: "flash_attention_version", Type: Int, field: 52, Since: V019, Choices: []string{"2", "3", "4"}, Group: "transformer configuration"},
-	{Name: "--softmax-type", Dest: "softmax_type", Type: Str, field: 53, Since: V016, Choices: []string{"vanilla", "off-by-one", "learnable"}, Default: "vanilla", Group: "transformer configuration"},
-	{Name: "--num-query-groups", Dest: "num_query_groups", Type: Int, field: 54, Default: "1", Group: "transformer configuration"},
-	{Name: "--ffn-hidden-size", Dest: "ffn_hidden_size", Type: Int, field: 55, Group: "transformer configuration"},
-	{Name: "--kv-channels", Dest: "kv_channels", Type: Int, field: 56, Group: "transformer configuration"},
-	{Name: "--hidden-dropout", Dest: "hidden_dropout", Type: Float, field: 57, Default: "0.1", Group: "transformer configuration"},
-	{Name: "--attention-dropout", Dest: "attention_dropout", Type: Float, field: 58, Default: "0.1", Group: "transformer configuration"},
-	{Name: "--fp32-residual-connection", Dest: "fp32_residual_connection", Type: Switch, field: 59, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--apply-residual-connection-post-layernorm", Dest: "apply_residual_connection_post_layernorm", Type: Switch, field: 60, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--norm-epsilon", Dest: "layernorm_epsilon", Type: Float, field: 61, Since: V016, Default: "1e-05", Group: "transformer configuration"},
-	{Name: "--apply-layernorm-1p", Dest: "layernorm_zero_centered_gamma", Type: Switch, field: 62, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--disable-bias-linear", Dest: "add_bias_linear", Type: Switch, field: 63, Action: SetFalse, Default: "true", Group: "transformer configuration"},
-	{Name: "--add-qkv-bias", Dest: "add_qkv_bias", Type: Switch, field: 64, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--glu-linear-offset", Dest: "glu_linear_offset", Type: Float, field: 65, Default: "0", Group: "transformer configuration"},
-	{Name: "--activation-func-clamp-value", Dest: "activation_func_clamp_value", Type: Float, field: 66, Group: "transformer configuration"},
-	{Name: "--rotary-interleaved", Dest: "rotary_interleaved", Type: Switch, field: 67, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--normalization", Dest: "normalization", Type: Str, field: 68, Choices: []string{"LayerNorm", "RMSNorm"}, Default: "LayerNorm", Group: "transformer configuration"},
-	{Name: "--qk-layernorm", Dest: "qk_layernorm", Type: Switch, field: 69, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--qk-l2-norm", Dest: "qk_l2_norm", Type: Switch, field: 70, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--qk-clip", Dest: "qk_clip", Type: Switch, field: 71, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--qk-clip-alpha", Dest: "qk_clip_alpha", Type: Float, field: 72, Since: V016, Default: "0.5", Group: "transformer configuration"},
-	{Name: "--qk-clip-threshold", Dest: "qk_clip_threshold", Type: Float, field: 73, Since: V016, Default: "100", Group: "transformer configuration"},
-	{Name: "--attention-output-gate", Dest: "attention_output_gate", Type: Switch, field: 74, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--calculate-per-token-loss", Dest: "calculate_per_token_loss", Type: Switch, field: 75, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--multi-latent-attention", Dest: "multi_latent_attention", Type: Switch, field: 76, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--experimental-attention-variant", Dest: "experimental_attention_variant", Type: Str, field: 77, Since: Main, Choices: []string{"gdn", "gdn2", "dsa", "gated_delta_net"}, Group: "transformer configuration"},
-	{Name: "--dsa-indexer-n-heads", Dest: "dsa_indexer_n_heads", Type: Int, field: 78, Since: V016, Group: "transformer configuration"},
-	{Name: "--dsa-indexer-head-dim", Dest: "dsa_indexer_head_dim", Type: Int, field: 79, Since: V016, Group: "transformer configuration"},
-	{Name: "--dsa-indexer-topk", Dest: "dsa_indexer_topk", Type: Int, field: 80, Since: V016, Group: "transformer configuration"},
-	{Name: "--dsa-indexer-topk-freq", Dest: "dsa_indexer_topk_freq", Type: Int, field: 81, Since: V019, Default: "1", Group: "transformer configuration"},
-	{Name: "--dsa-indexer-skip-topk-offset", Dest: "dsa_indexer_skip_topk_offset", Type: Int, field: 82, Since: V019, Default: "0", Group: "transformer configuration"},
-	{Name: "--dsa-indexer-loss-coeff", Dest: "dsa_indexer_loss_coeff", Type: Float, field: 83, Since: V016, Group: "transformer configuration"},
-	{Name: "--dsa-indexer-use-sparse-loss", Dest: "dsa_indexer_use_sparse_loss", Type: Switch, field: 84, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--dsa-kernel-backend", Dest: "dsa_kernel_backend", Type: Str, field: 85, Since: V019, Choices: []string{"none", "tilelang", "cudnn"}, Default: "none", Group: "transformer configuration"},
-	{Name: "--dsa-indexer-rope-interleaved", Dest: "dsa_indexer_rope_interleaved", Type: Switch, field: 86, Since: V019, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--no-dsa-indexer-rotate-activation", Dest: "dsa_indexer_rotate_activation", Type: Switch, field: 87, Since: V019, Aliases: []string{"--disable-dsa-indexer-rotate-activation"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
-	{Name: "--no-dsa-indexer-scoring-relu", Dest: "dsa_indexer_scoring_relu", Type: Switch, field: 88, Since: V019, Aliases: []string{"--disable-dsa-indexer-scoring-relu"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
-	{Name: "--dsa-indexer-k-norm-epsilon", Dest: "dsa_indexer_k_norm_epsilon", Type: Float, field: 89, Since: V019, Group: "transformer configuration"},
-	{Name: "--dsa-indexer-k-norm-fp32", Dest: "dsa_indexer_k_norm_fp32", Type: Switch, field: 90, Since: V019, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--linear-conv-kernel-dim", Dest: "linear_conv_kernel_dim", Type: Int, field: 91, Since: V016, Default: "4", Group: "transformer configuration"},
-	{Name: "--linear-key-head-dim", Dest: "linear_key_head_dim", Type: Int, field: 92, Since: V016, Default: "128", Group: "transformer configuration"},
-	{Name: "--linear-value-head-dim", Dest: "linear_value_head_dim", Type: Int, field: 93, Since: V016, Default: "128", Group: "transformer configuration"},
-	{Name: "--linear-num-key-heads", Dest: "linear_num_key_heads", Type: Int, field: 94, Since: V016, Default: "16", Group: "transformer configuration"},
-	{Name: "--linear-num-value-heads", Dest: "linear_num_value_heads", Type: Int, field: 95, Since: V016, Default: "32", Group: "transformer configuration"},
-	{Name: "--init-method-std", Dest: "init_method_std", Type: Float, field: 96, Default: "0.02", Group: "transformer configuration"},
-	{Name: "--embedding-init-method-std", Dest: "embedding_init_method_std", Type: Float, field: 97, Group: "transformer configuration"},
-	{Name: "--init-model-with-meta-device", Dest: "init_model_with_meta_device", Type: Switch, field: 98, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--use-mup", Dest: "use_mup", Type: Switch, field: 99, Since: V017, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--mup-width-mult", Dest: "mup_width_mult", Type: Float, field: 100, Since: V017, Default: "1", Group: "transformer configuration"},
-	{Name: "--mup-base-hidden-size", Dest: "mup_base_hidden_size", Type: Int, field: 101, Since: V017, Group: "transformer configuration"},
-	{Name: "--mup-embedding-mult", Dest: "mup_embedding_mult", Type: Float, field: 102, Since: V017, Default: "1", Group: "transformer configuration"},
-	{Name: "--mup-output-mult", Dest: "mup_output_mult", Type: Float, field: 103, Since: V017, Default: "1", Group: "transformer configuration"},
-	{Name: "--mup-base-head-dim", Dest: "mup_base_head_dim", Type: Float, field: 104, Since: V017, Group: "transformer configuration"},
-	{Name: "--mup-attn-scale-power", Dest: "mup_attn_scale_power", Type: Float, field: 105, Since: V017, Default: "1", Group: "transformer configuration"},
-	{Name: "--apply-query-key-layer-scaling", Dest: "apply_query_key_layer_scaling", Type: Switch, field: 106, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--disable-bf16-reduced-precision-matmul", Dest: "disable_bf16_reduced_precision_matmul", Type: Switch, field: 107, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--use-fused-weighted-squared-relu", Dest: "use_fused_weighted_squared_relu", Type: Switch, field: 108, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--fused-residual-rmsnorm", Dest: "fused_residual_rmsnorm", Type: Switch, field: 109, Since: V017, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--use-transformer-engine-op-fuser", Dest: "use_transformer_engine_op_fuser", Type: Switch, field: 110, Since: V018, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--recompute-granularity", Dest: "recompute_granularity", Type: Str, field: 111, Choices: []string{"full", "selective"}, Group: "transformer configuration"},
-	{Name: "--recompute-method", Dest: "recompute_method", Type: Str, field: 112, Choices: []string{"uniform", "block"}, Group: "transformer configuration"},
-	{Name: "--recompute-num-layers", Dest: "recompute_num_layers", Type: Int, field: 113, Group: "transformer configuration"},
-	{Name: "--distribute-saved-activations", Dest: "distribute_saved_activations", Type: Switch, field: 114, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--recompute-modules", Dest: "recompute_modules", Type: Str, field: 115, Since: V016, Nargs: "+", Group: "transformer configuration"},
-	{Name: "--fp8-format", Dest: "fp8", Type: Str, field: 116, Choices: []string{"e4m3", "hybrid"}, Group: "transformer configuration"},
-	{Name: "--fp8-recipe", Dest: "fp8_recipe", Type: Str, field: 117, Since: V016, Choices: []string{"tensorwise", "delayed", "mxfp8", "blockwise", "custom"}, Default: "delayed", Group: "transformer configuration"},
-	{Name: "--fp8-quantizer-factory", Dest: "fp8_quantizer_factory", Type: Str, field: 118, Since: V016, Group: "transformer configuration"},
-	{Name: "--fp8-margin", Dest: "fp8_margin", Type: Int, field: 119, Default: "0", Group: "transformer configuration"},
-	{Name: "--fp8-interval", Dest: "fp8_interval", Type: Int, field: 120, Default: "1", Group: "transformer configuration"},
-	{Name: "--fp8-amax-history-len", Dest: "fp8_amax_history_len", Type: Int, field: 121, Default: "1", Group: "transformer configuration"},
-	{Name: "--fp8-amax-compute-algo", Dest: "fp8_amax_compute_algo", Type: Str, field: 122, Choices: []string{"most_recent", "max"}, Default: "most_recent", Group: "transformer configuration"},
-	{Name: "--no-fp8-wgrad", Dest: "fp8_wgrad", Type: Switch, field: 123, Since: V016, Aliases: []string{"--disable-fp8-wgrad"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
-	{Name: "--fp8-output-proj", Dest: "fp8_output_proj", Type: Switch, field: 124, Since: V018, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--first-last-layers-bf16", Dest: "first_last_layers_bf16", Type: Switch, field: 125, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--num-layers-at-start-in-bf16", Dest: "num_layers_at_start_in_bf16", Type: Int, field: 126, Default: "1", Group: "transformer configuration"},
-	{Name: "--num-layers-at-end-in-bf16", Dest: "num_layers_at_end_in_bf16", Type: Int, field: 127, Default: "1", Group: "transformer configuration"},
-	{Name: "--use-kitchen-attention", Dest: "use_kitchen_attention", Type: Switch, field: 128, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--kitchen-attention-backend", Dest: "kitchen_attention_backend", Type: Str, field: 129, Since: V016, Choices: []string{"sdpa", "fa"}, Default: "sdpa", Group: "transformer configuration"},
-	{Name: "--fp4-format", Dest: "fp4", Type: Str, field: 130, Choices: []string{"e2m1"}, Group: "transformer configuration"},
-	{Name: "--fp4-recipe", Dest: "fp4_recipe", Type: Str, field: 131, Since: V016, Choices: []string{"nvfp4", "custom"}, Default: "nvfp4", Group: "transformer configuration"},
-	{Name: "--fp4-quantizer-factory", Dest: "fp4_quantizer_factory", Type: Str, field: 132, Since: V016, Group: "transformer configuration"},
-	{Name: "--high-priority-a2a-comm-stream", Dest: "high_priority_a2a_comm_stream", Type: Switch, field: 133, Since: V018, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-shared-expert-intermediate-size", Dest: "moe_shared_expert_intermediate_size", Type: Int, field: 134, Group: "transformer configuration"},
-	{Name: "--moe-shared-expert-gate", Dest: "moe_shared_expert_gate", Type: Switch, field: 135, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-shared-expert-overlap", Dest: "moe_shared_expert_overlap", Type: Switch, field: 136, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--use-grouped-gemm-for-shared-expert", Dest: "use_grouped_gemm_for_shared_expert", Type: Switch, field: 137, Since: V019, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-shared-expert-glu-interleave-size", Dest: "moe_shared_expert_glu_interleave_size", Type: Int, field: 138, Since: V019, Group: "transformer configuration"},
-	{Name: "--moe-ffn-hidden-size", Dest: "moe_ffn_hidden_size", Type: Int, field: 139, Group: "transformer configuration"},
-	{Name: "--moe-router-topk", Dest: "moe_router_topk", Type: Int, field: 140, Default: "2", Group: "transformer configuration"},
-	{Name: "--moe-enable-routing-replay", Dest: "moe_enable_routing_replay", Type: Switch, field: 141, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-router-padding-for-quantization", Dest: "moe_router_padding_for_quantization", Type: Switch, field: 142, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-router-padding-for-fp8", Dest: "moe_router_padding_for_fp8", Type: Switch, field: 143, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-router-num-groups", Dest: "moe_router_num_groups", Type: Int, field: 144, Group: "transformer configuration"},
-	{Name: "--moe-router-group-topk", Dest: "moe_router_group_topk", Type: Int, field: 145, Group: "transformer configuration"},
-	{Name: "--moe-router-pre-softmax", Dest: "moe_router_pre_softmax", Type: Switch, field: 146, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-router-topk-scaling-factor", Dest: "moe_router_topk_scaling_factor", Type: Float, field: 147, Group: "transformer configuration"},
-	{Name: "--moe-router-score-function", Dest: "moe_router_score_function", Type: Str, field: 148, Since: V018, Choices: []string{"softmax", "sigmoid", "sqrtsoftplus"}, Default: "softmax", Group: "transformer configuration"},
-	{Name: "--moe-router-dtype", Dest: "moe_router_dtype", Type: Str, field: 149, Choices: []string{"fp32", "fp64"}, Group: "transformer configuration"},
-	{Name: "--moe-router-enable-expert-bias", Dest: "moe_router_enable_expert_bias", Type: Switch, field: 150, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-router-bias-update-rate", Dest: "moe_router_bias_update_rate", Type: Float, field: 151, Default: "0.001", Group: "transformer configuration"},
-	{Name: "--moe-router-quantile-balancing-ema", Dest: "moe_router_quantile_balancing_ema", Type: Float, field: 152, Since: V019, Default: "0", Group: "transformer configuration"},
-	{Name: "--moe-router-force-load-balancing", Dest: "moe_router_force_load_balancing", Type: Switch, field: 153, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-router-force-biased", Dest: "moe_router_force_biased", Type: Float, field: 154, Since: V017, Group: "transformer configuration"},
-	{Name: "--use-grouped-gemm-for-dense-mlp", Dest: "use_grouped_gemm_for_dense_mlp", Type: Switch, field: 155, Since: V018, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-grouped-gemm", Dest: "moe_grouped_gemm", Type: Switch, field: 156, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-use-grouped-tensor", Dest: "moe_use_grouped_tensor", Type: Switch, field: 157, Since: Main, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-single-grouped-weight", Dest: "moe_single_grouped_weight", Type: Switch, field: 158, Since: V018, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-single-grouped-bias", Dest: "moe_single_grouped_bias", Type: Switch, field: 159, Since: V018, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-z-loss-coeff", Dest: "moe_z_loss_coeff", Type: Float, field: 160, Group: "transformer configuration"},
-	{Name: "--moe-input-jitter-eps", Dest: "moe_input_jitter_eps", Type: Float, field: 161, Group: "transformer configuration"},
-	{Name: "--moe-token-dispatcher-type", Dest: "moe_token_dispatcher_type", Type: Str, field: 162, Choices: []string{"allgather", "alltoall", "flex"}, Default: "allgather", Group: "transformer configuration"},
-	{Name: "--moe-enable-deepep", Dest: "moe_enable_deepep", Type: Switch, field: 163, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-flex-dispatcher-backend", Dest: "moe_flex_dispatcher_backend", Type: Str, field: 164, Since: V019, Choices: []string{"deepep", "hybridep", "ncclep"}, Default: "deepep", Group: "transformer configuration"},
-	{Name: "--moe-permute-fusion-into-hybridep", Dest: "moe_permute_fusion_into_hybridep", Type: Switch, field: 165, Since: V017, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-hybridep-pad-uneven-dispatch-inputs", Dest: "moe_hybridep_pad_uneven_dispatch_inputs", Type: Switch, field: 166, Since: V019, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-per-layer-logging", Dest: "moe_per_layer_logging", Type: Switch, field: 167, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-expert-capacity-factor", Dest: "moe_expert_capacity_factor", Type: Float, field: 168, Group: "transformer configuration"},
-	{Name: "--moe-pad-expert-input-to-capacity", Dest: "moe_pad_expert_input_to_capacity", Type: Switch, field: 169, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-pad-experts-for-cuda-graph-inference", Dest: "moe_pad_experts_for_cuda_graph_inference", Type: Switch, field: 170, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-token-drop-policy", Dest: "moe_token_drop_policy", Type: Str, field: 171, Choices: []string{"probs", "position"}, Default: "probs", Group: "transformer configuration"},
-	{Name: "--moe-layer-recompute", Dest: "moe_layer_recompute", Type: Switch, field: 172, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-permute-fusion", Dest: "moe_permute_fusion", Type: Switch, field: 173, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-router-fusion", Dest: "moe_router_fusion", Type: Switch, field: 174, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-apply-probs-on-input", Dest: "moe_apply_probs_on_input", Type: Switch, field: 175, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-latent-size", Dest: "moe_latent_size", Type: Int, field: 176, Since: V016, Group: "transformer configuration"},
-	{Name: "--gtp-remat-opt-in-modules", Dest: "gtp_remat_opt_in_modules", Type: Str, field: 177, Since: Main, Nargs: "+", Group: "transformer configuration"},
-	{Name: "--moe-flex-dispatcher-num-sms", Dest: "moe_flex_dispatcher_num_sms", Type: Int, field: 178, Since: V019, Group: "transformer configuration"},
-	{Name: "--moe-deepep-num-sms", Dest: "moe_deepep_num_sms", Type: Int, field: 179, Since: V019, Group: "transformer configuration"},
-	{Name: "--moe-hybridep-num-sms", Dest: "moe_hybridep_num_sms", Type: Int, field: 180, Since: V017, Group: "transformer configuration"},
-	{Name: "--moe-hybridep-num-blocks-permute", Dest: "moe_hybridep_num_blocks_permute", Type: Int, field: 181, Since: V017, Group: "transformer configuration"},
-	{Name: "--moe-hybridep-num-blocks-unpermute", Dest: "moe_hybridep_num_blocks_unpermute", Type: Int, field: 182, Since: V017, Group: "transformer configuration"},
-	{Name: "--moe-hybridep-num-sms-preprocessing", Dest: "moe_hybridep_num_sms_preprocessing", Type: Int, field: 183, Since: V018, Default: "108", Group: "transformer configuration"},
-	{Name: "--moe-ncclep-zero-copy", Dest: "moe_ncclep_zero_copy", Type: Switch, field: 184, Since: V019, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-dispatch-fwd-dtype", Dest: "moe_dispatch_fwd_dtype", Type: Str, field: 185, Since: Main, Choices: []string{"bf16", "mxfp8"}, Default: "bf16", Group: "transformer configuration"},
-	{Name: "--moe-combine-bwd-dtype", Dest: "moe_combine_bwd_dtype", Type: Str, field: 186, Since: Main, Choices: []string{"bf16", "mxfp8"}, Default: "bf16", Group: "transformer configuration"},
-	{Name: "--moe-mlp-glu-interleave-size", Dest: "moe_mlp_glu_interleave_size", Type: Int, field: 187, Since: V018, Group: "transformer configuration"},
-	{Name: "--moe-expert-rank-capacity-factor", Dest: "moe_expert_rank_capacity_factor", Type: Float, field: 188, Since: V018, Group: "transformer configuration"},
-	{Name: "--enable-cuda-graph", Dest: "enable_cuda_graph", Type: Switch, field: 189, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--cuda-graph-warmup-steps", Dest: "cuda_graph_warmup_steps", Type: Int, field: 190, Default: "3", Group: "transformer configuration"},
-	{Name: "--external-cuda-graph", Dest: "external_cuda_graph", Type: Switch, field: 191, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--cuda-graph-impl", Dest: "cuda_graph_impl", Type: Str, field: 192, Since: V018, Choices: []string{"none", "local", "transformer_engine", "full_iteration"}, Default: "none", Group: "transformer configuration"},
-	{Name: "--inference-cuda-graph-scope", Dest: "inference_cuda_graph_scope", Type: Str, field: 193, Since: V018, Choices: []string{"none", "layer", "block"}, Group: "transformer configuration"},
-	{Name: "--enable-mhc-connections", Dest: "enable_mhc_connections", Type: Switch, field: 194, Since: Main, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--mhc-num-residual-streams", Dest: "mhc_num_residual_streams", Type: Int, field: 195, Since: Main, Default: "4", Group: "transformer configuration"},
-	{Name: "--mhc-sinkhorn-iterations", Dest: "mhc_sinkhorn_iterations", Type: Int, field: 196, Since: Main, Default: "20", Group: "transformer configuration"},
-	{Name: "--mhc-init-gating-factor", Dest: "mhc_init_gating_factor", Type: Float, field: 197, Since: Main, Default: "0.01", Group: "transformer configuration"},
-	{Name: "--mhc-recompute-layer-num", Dest: "mhc_recompute_layer_num", Type: Int, field: 198, Since: Main, Group: "transformer configuration"},
-	{Name: "--no-clone-scatter-output-in-embedding", Dest: "clone_scatter_output_in_embedding", Type: Switch, field: 199, Since: V016, Aliases: []string{"--disable-clone-scatter-output-in-embedding"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
-	{Name: "--config-logger-dir", Dest: "config_logger_dir", Type: Str, field: 200, Group: "transformer configuration"},
-	{Name: "--flash-decode", Dest: "flash_decode", Type: Switch, field: 201, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--batch-invariant-mode", Dest: "batch_invariant_mode", Type: Switch, field: 202, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--batch-invariant-backend", Dest: "batch_invariant_backend", Type: Str, field: 203, Since: Main, Choices: []string{"te_native", "deepgemm", "triton"}, Default: "te_native", Group: "transformer configuration"},
-	{Name: "--use-te-activation-func", Dest: "use_te_activation_func", Type: Switch, field: 204, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--symmetric-ar-type", Dest: "symmetric_ar_type", Type: Str, field: 205, Since: V016, Choices: []string{"two_shot", "one_shot", "multimem_all_reduce"}, Group: "transformer configuration"},
-	{Name: "--nccl-all-reduce-for-prefill", Dest: "nccl_all_reduce_for_prefill", Type: Switch, field: 206, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--inference-fuse-tp-communication", Dest: "inference_fuse_tp_communication", Type: Switch, field: 207, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--inference-disable-triton-nvls-kernels", Dest: "inference_disable_triton_nvls_kernels", Type: Switch, field: 208, Since: V017, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--inference-grouped-gemm-backend", Dest: "inference_grouped_gemm_backend", Type: Str, field: 209, Since: V018, Choices: []string{"flashinfer", "torch", "vllm"}, Default: "vllm", Group: "transformer configuration"},
-	{Name: "--inference-moe-disable-fused-quant-kernels", Dest: "inference_moe_disable_fused_quant_kernels", Type: Switch, field: 210, Since: V017, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--inference-moe-token-dispatcher-type", Dest: "inference_moe_token_dispatcher_type", Type: Str, field: 211, Since: V018, Choices: []string{"nccl", "nvls"}, Default: "nvls", Group: "transformer configuration"},
-	{Name: "--mrope-section", Dest: "mrope_section", Type: Int, field: 212, Nargs: "+", Group: "transformer configuration"},
-	{Name: "--is-hybrid-model", Dest: "is_hybrid_model", Type: Switch, field: 213, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--mamba-state-dim", Dest: "mamba_state_dim", Type: Int, field: 214, Default: "128", Group: "transformer configuration"},
-	{Name: "--mamba-head-dim", Dest: "mamba_head_dim", Type: Int, field: 215, Default: "64", Group: "transformer configuration"},
-	{Name: "--mamba-num-groups", Dest: "mamba_num_groups", Type: Int, field: 216, Default: "8", Group: "transformer configuration"},
-	{Name: "--mamba-num-heads", Dest: "mamba_num_heads", Type: Int, field: 217, Group: "transformer configuration"},
-	{Name: "--gdp-num-householder", Dest: "gdp_num_householder", Type: Int, field: 218, Since: Main, Default: "3", Group: "transformer configuration"},
-	{Name: "--disable-mamba-mem-eff-path", Dest: "use_mamba_mem_eff_path", Type: Switch, field: 219, Since: V016, Action: SetFalse, Default: "true", Group: "transformer configuration"},
-	{Name: "--gdp-cutedsl-kernel", Dest: "gdp_cutedsl_kernel", Type: Switch, field: 220, Since: Main, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--gdp-num-chunk-states-to-recompute", Dest: "gdp_num_chunk_states_to_recompute", Type: Int, field: 221, Since: Main, Default: "2", Group: "transformer configuration"},
-	{Name: "--mlp-chunks-for-prefill", Dest: "mlp_chunks_for_prefill", Type: Int, field: 222, Default: "1", Group: "transformer configuration"},
-	{Name: "--mlp-chunks-for-training", Dest: "mlp_chunks_for_training", Type: Int, field: 223, Since: V018, Default: "1", Group: "transformer configuration"},
-	{Name: "--transformer-impl", Dest: "transformer_impl", Type: Str, field: 224, Since: V016, Choices: []string{"local", "transformer_engine", "inference_optimized"}, Default: "transformer_engine", Group: "transformer configuration"},
-	{Name: "--fine-grained-activation-offloading", Dest: "fine_grained_activation_offloading", Type: Switch, field: 225, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--offload-modules", Dest: "offload_modules", Type: Str, field: 226, Since: V016, Nargs: "+", Group: "transformer configuration"},
-	{Name: "--min-offloaded-tensor-size", Dest: "min_offloaded_tensor_size", Type: Int, field: 227, Since: V016, Default: "1.048576e+06", Group: "transformer configuration"},
-	{Name: "--delay-offload-until-cuda-graph", Dest: "delay_offload_until_cuda_graph", Type: Switch, field: 228, Since: V019, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--delta-offload-bytes-across-pp-ranks", Dest: "delta_offload_bytes_across_pp_ranks", Type: Int, field: 229, Since: V019, Default: "0", Group: "transformer configuration"},
-	{Name: "--activation-offload-fraction", Dest: "activation_offload_fraction", Type: Float, field: 230, Since: V019, Default: "1", Group: "transformer configuration"},
-	{Name: "--moe-paged-stash", Dest: "moe_paged_stash", Type: Switch, field: 231, Since: V018, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-paged-stash-page-size", Dest: "moe_paged_stash_page_size", Type: Int, field: 232, Since: V018, Default: "64", Group: "transformer configuration"},
-	{Name: "--moe-paged-stash-buffer-size-factor-cuda", Dest: "moe_paged_stash_buffer_size_factor_cuda", Type: Float, field: 233, Since: V018, Default: "1.1", Group: "transformer configuration"},
-	{Name: "--moe-paged-stash-buffer-size-factor-cpu", Dest: "moe_paged_stash_buffer_size_factor_cpu", Type: Float, field: 234, Since: V018, Default: "0", Group: "transformer configuration"},
-	{Name: "--fine-grained-offloading-max-inflight-offloads", Dest: "fine_grained_offloading_max_inflight_offloads", Type: Int, field: 235, Since: V018, Group: "transformer configuration"},
-	{Name: "--encoder-num-layers", Dest: "encoder_num_layers", Type: Int, field: 236, Group: "network size"},
-	{Name: "--decoder-num-layers", Dest: "decoder_num_layers", Type: Int, field: 237, Group: "network size"},
-	{Name: "--group-query-attention", Dest: "group_query_attention", Type: Switch, field: 238, Action: SetTrue, Default: "false", Group: "network size"},
-	{Name: "--window-size", Dest: "window_size", Type: Tuple, field: 239, Group: "network size"},
-	{Name: "--window-attn-skip-freq", Dest: "window_attn_skip_freq", Type: Pattern, field: 240, Group: "network size"},
-	{Name: "--max-position-embeddings", Dest: "max_position_embeddings", Type: Int, field: 241, Group: "network size"},
-	{Name: "--position-embedding-type", Dest: "position_embedding_type", Type: Str, field: 242, Since: V018, Choices: []string{"learned_absolute", "rope", "yarn", "mrope", "relative", "none"}, Default: "learned_absolute", Group: "network size"},
-	{Name: "--yarn-original-max-position-embeddings", Dest: "yarn_original_max_position_embeddings", Type: Int, field: 243, Since: V019, Group: "network size"},
-	{Name: "--yarn-beta-fast", Dest: "yarn_beta_fast", Type: Float, field: 244, Since: V019, Group: "network size"},
-	{Name: "--yarn-beta-slow", Dest: "yarn_beta_slow", Type: Float, field: 245, Since: V019, Group: "network size"},
-	{Name: "--yarn-correction-range-round-to-int", Dest: "yarn_correction_range_round_to_int", Type: Switch, field: 246, Since: V019, Action: SetTrue, Default: "false", Group: "network size"},
-	{Name: "--no-yarn-correction-range-round-to-int", Dest: "yarn_correction_range_round_to_int", Type: Switch, field: 246, Since: V019, Action: SetFalse, Default: "true", Group: "network size"},
-	{Name: "--relative-attention-num-buckets", Dest: "relative_attention_num_buckets", Type: Int, field: 247, Default: "32", Group: "network size"},
-	{Name: "--relative-attention-max-distance", Dest: "relative_attention_max_distance", Type: Int, field: 248, Default: "128", Group: "network size"},
-	{Name: "--use-rotary-position-embeddings", Dest: "use_rotary_position_embeddings", Type: Switch, field: 249, Action: SetTrue, Default: "false", Group: "network size"},
-	{Name: "--rotary-base", Dest: "rotary_base", Type: Int, field: 250, Default: "10000", Group: "network size"},
-	{Name: "--rotary-percent", Dest: "rotary_percent", Type: Float, field: 251, Default: "1", Group: "network size"},
-	{Name: "--rotary-seq-len-interpolation-factor", Dest: "rotary_seq_len_interpolation_factor", Type: Int, field: 252, Group: "network size"},
-	{Name: "--use-rope-scaling", Dest: "use_rope_scaling", Type: Switch, field: 253, Action: SetTrue, Default: "false", Group: "network size"},
-	{Name: "--rope-scaling-factor", Dest: "rope_scaling_factor", Type: Float, field: 254, Default: "8", Group: "network size"},
-	{Name: "--no-rope-freq", Dest: "no_rope_freq", Type: Pattern, field: 255, Group: "network size"},
-	{Name: "--no-position-embedding", Dest: "add_position_embedding", Type: Switch, field: 256, Action: SetFalse, Default: "true", Group: "network size"},
-	{Name: "--make-vocab-size-divisible-by", Dest: "make_vocab_size_divisible_by", Type: Int, field: 257, Default: "128", Group: "network size"},
-	{Name: "--openai-gelu", Dest: "openai_gelu", Type: Switch, field: 258, Action: SetTrue, Default: "false", Group: "network size"},
-	{Name: "--squared-relu", Dest: "squared_relu", Type: Switch, field: 259, Action: SetTrue, Default: "false", Group: "network size"},
-	{Name: "--swiglu", Dest: "swiglu", Type: Switch, field: 260, Action: SetTrue, Default: "false", Group: "network size"},
-	{Name: "--quick-geglu", Dest: "quick_geglu", Type: Switch, field: 261, Action: SetTrue, Default: "false", Group: "network size"},
-	{Name: "--onnx-safe", Dest: "onnx_safe", Type: Truth, field: 262, Group: "network size"},
-	{Name: "--bert-no-binary-head", Dest: "bert_binary_head", Type: Switch, field: 263, Action: SetFalse, Default: "true", Group: "network size"},
-	{Name: "--untie-embeddings-and-output-weights", Dest: "untie_embeddings_and_output_weights", Type: Switch, field: 264, Action: SetTrue, Default: "false", Group: "network size"},
-	{Name: "--weight-decay", Dest: "weight_decay", Type: Float, field: 265, Default: "0.01", Group: "regularization"},
-	{Name: "--apply-wd-to-qk-layernorm", Dest: "apply_wd_to_qk_layernorm", Type: Switch, field: 266, Since: V016, Action: SetTrue, Default: "false", Group: "regularization"},
-	{Name: "--clip-grad", Dest: "clip_grad", Type: Float, field: 267, Default: "1", Group: "regularization"},
-	{Name: "--adam-beta1", Dest: "adam_beta1", Type: Float, field: 268, Default: "0.9", Group: "regularization"},
-	{Name: "--adam-beta2", Dest: "adam_beta2", Type: Float, field: 269, Default: "0.999", Group: "regularization"},
-	{Name: "--adam-eps", Dest: "adam_eps", Type: Float, field: 270, Default: "1e-08", Group: "regularization"},
-	{Name: "--sgd-momentum", Dest: "sgd_momentum", Type: Float, field: 271, Default: "0.9", Group: "regularization"},
-	{Name: "--muon-momentum", Dest: "muon_momentum", Type: Float, field: 272, Since: V016, Default: "0.9", Group: "regularization"},
-	{Name: "--muon-no-split-qkv", Dest: "muon_split_qkv", Type: Switch, field: 273, Since: V016, Action: SetFalse, Default: "true", Group: "regularization"},
-	{Name: "--muon-nesterov", Dest: "muon_nesterov", Type: Switch, field: 274, Since: V018, Action: SetTrue, Default: "false", Group: "regularization"},
-	{Name: "--muon-scale-mode", Dest: "muon_scale_mode", Type: Str, field: 275, Since: V016, Choices: []string{"spectral", "unit_rms_norm", "shape_scaling"}, Default: "spectral", Group: "regularization"},
-	{Name: "--muon-fp32-matmul-prec", Dest: "muon_fp32_matmul_prec", Type: Str, field: 276, Since: V016, Choices: []string{"low", "medium", "high"}, Default: "medium", Group: "regularization"},
-	{Name: "--muon-coefficient-type", Dest: "muon_coefficient_type", Type: Str, field: 277, Since: V017, Default: "quintic", Group: "regularization"},
-	{Name: "--muon-num-ns-steps", Dest: "muon_num_ns_steps", Type: Int, field: 278, Since: V016, Default: "5", Group: "regularization"},
-	{Name: "--muon-tp-mode", Dest: "muon_tp_mode", Type: Str, field: 279, Since: Main, Choices: []string{"blockwise", "duplicated", "distributed"}, Default: "duplicated", Group: "regularization"},
-	{Name: "--muon-use-syrk", Dest: "muon_use_syrk", Type: Switch, field: 280, Since: Main, Action: SetTrue, Default: "false", Group: "regularization"},
-	{Name: "--muon-extra-scale-factor", Dest: "muon_extra_scale_factor", Type: Float, field: 281, Since: V016, Default: "1", Group: "regularization"},
-	{Name: "--muon-scalar-optimizer", Dest: "muon_scalar_optimizer", Type: Str, field: 282, Since: V017, Choices: []string{"adam", "lion"}, Default: "adam", Group: "regularization"},
-	{Name: "--lion-beta1", Dest: "lion_beta1", Type: Float, field: 283, Since: V017, Default: "0.95", Group: "regularization"},
-	{Name: "--lion-beta2", Dest: "lion_beta2", Type: Float, field: 284, Since: V017, Default: "0.98", Group: "regularization"},
-	{Name: "--no-weight-decay-cond-type", Dest: "no_weight_decay_cond_type", Type: Str, field: 285, Since: V016, Choices: []string{"apply_wd_to_qk_layernorm"}, Group: "regularization"},
-	{Name: "--profile", Dest: "profile", Type: Switch, field: 286, Action: SetTrue, Default: "false", Group: "profiling"},
-	{Name: "--profile-step-start", Dest: "profile_step_start", Type: Int, field: 287, Default: "10", Group: "profiling"},
-	{Name: "--profile-step-end", Dest: "profile_step_end", Type: Int, field: 288, Default: "12", Group: "profiling"},
-	{Name: "--use-pytorch-profiler", Dest: "use_pytorch_profiler", Type: Switch, field: 289, Action: SetTrue, Default: "false", Group: "profiling"},
-	{Name: "--pytorch-profiler-collect-shapes", Dest: "pytorch_profiler_collect_shapes", Type: Switch, field: 290, Since: V017, Action: SetTrue, Default: "false", Group: "profiling"},
-	{Name: "--pytorch-profiler-collect-callstack", Dest: "pytorch_profiler_collect_callstack", Type: Switch, field: 291, Since: V017, Action: SetTrue, Default: "false", Group: "profiling"},
-	{Name: "--pytorch-profiler-collect-chakra", Dest: "pytorch_profiler_collect_chakra", Type: Switch, field: 292, Since: V017, Action: SetTrue, Default: "false", Group: "profiling"},
-	{Name: "--profile-ranks", Dest: "profile_ranks", Type: Int, field: 293, Since: V017, Nargs: "+", Group: "profiling"},
-	{Name: "--record-memory-history", Dest: "record_memory_history", Type: Switch, field: 294, Action: SetTrue, Default: "false", Group: "profiling"},
-	{Name: "--memory-snapshot-path", Dest: "memory_snapshot_path", Type: Str, field: 295, Default: "snapshot.pickle", Group: "profiling"},
-	{Name: "--record-shapes", Dest: "record_shapes", Type: Switch, field: 296, Since: V018, Action: SetTrue, Default: "false", Group: "profiling"},
-	{Name: "--nvtx-ranges", Dest: "nvtx_ranges", Type: Switch, field: 297, Since: V018, Action: SetTrue, Default: "false", Group: "profiling"},
-	{Name: "--micro-batch-size", Dest: "micro_batch_size", Type: Int, field: 298, Group: "training"},
-	{Name: "--global-batch-size", Dest: "global_batch_size", Type: Int, field: 299, Group: "training"},
-	{Name: "--rampup-batch-size", Dest: "rampup_batch_size", Type: Int, field: 300, Since: V016, Nargs: "3", Group: "training"},
-	{Name: "--step-batch-size-schedule", Dest: "step_batch_size_schedule", Type: Str, field: 301, Since: V018, Group: "training"},
-	{Name: "--decrease-batch-size-if-needed", Dest: "decrease_batch_size_if_needed", Type: Switch, field: 302, Action: SetTrue, Default: "false", Group: "training"},
-	{Name: "--empty-unused-memory-level", Dest: "empty_unused_memory_level", Type: Int, field: 303, Choices: []string{"0", "1", "2"}, Default: "0", Group: "training"},
-	{Name: "--check-weight-hash-across-dp-replicas-interval", Dest: "check_weight_hash_across_dp_replicas_interval", Type: Int, field: 304, Group: "training"},
-	{Name: "--gpu-sniff-test-interval", Dest: "gpu_sniff_test_interval", Type: Int, field: 305, Since: V018, Group: "training"},
-	{Name: "--train-sync-interval", Dest: "train_sync_interval", Type: Int, field: 306, Group: "training"},
-	{Name: "--train-iters", Dest: "train_iters", Type: Int, field: 307, Group: "training"},
-	{Name: "--train-samples", Dest: "train_samples", Type: Int, field: 308, Group: "training"},
-	{Name: "--exit-interval", Dest: "exit_interval", Type: Int, field: 309, Group: "training"},
-	{Name: "--exit-duration-in-mins", Dest: "exit_duration_in_mins", Type: Int, field: 310, Group: "training"},
-	{Name: "--exit-signal-handler", Dest: "exit_signal_handler", Type: Switch, field: 311, Action: SetTrue, Default: "false", Group: "training"},
-	{Name: "--exit-signal", Dest: "exit_signal", Type: Signal, field: 312, Since: V016, Default: "15", Group: "training"},
-	{Name: "--exit-signal-handler-for-dataloader", Dest: "exit_signal_handler_for_dataloader", Type: Switch, field: 313, Since: V016, Action: SetTrue, Default: "false", Group: "training"},
-	{Name: "--exit-signal-handler-for-training", Dest: "exit_signal_handler_for_training", Type: Switch, field: 314, Since: V017, Action: SetTrue, Default: "false", Group: "training"},
-	{Name: "--manual-gc", Dest: "manual_gc", Type: Switch, field: 315, Action: SetTrue, Default: "false", Group: "training"},
-	{Name: "--manual-gc-interval", Dest: "manual_gc_interval", Type: Int, field: 316, Default: "0", Group: "training"},
-	{Name: "--no-manual-gc-eval", Dest: "manual_gc_eval", Type: Switch, field: 317, Since: V016, Aliases: []string{"--disable-manual-gc-eval"}, Action: SetFalse, Default: "true", Group: "training"},
-	{Name: "--iterations-to-skip", Dest: "iterations_to_skip", Type: Int, field: 318, Nargs: "+", Group: "training"},
-	{Name: "--batch-size", Dest: "batch_size", Type: Int, field: 319, Group: "training"},
-	{Name: "--recompute-activations", Dest: "recompute_activations", Type: Switch, field: 320, Action: SetTrue, Default: "false", Group: "training"},
-	{Name: "--no-check-for-nan-in-loss-and-grad", Dest: "check_for_nan_in_loss_and_grad", Type: Switch, field: 321, Action: SetFalse, Default: "true", Group: "training"},
-	{Name: "--check-for-large-grads", Dest: "check_for_large_grads", Type: Switch, field: 322, Action: SetTrue, Default: "false", Group: "training"},
-	{Name: "--result-rejected-tracker-filename", Dest: "result_rejected_tracker_filename", Type: Str, field: 323, Group: "training"},
-	{Name: "--tp-comm-overlap-cfg", Dest: "tp_comm_overlap_cfg", Type: Str, field: 324, Group: "training"},
-	{Name: "--checkpoint-activations", Dest: "checkpoint_activations", Type: Switch, field: 325, Action: SetTrue, Default: "false", Group: "training"},
-	{Name: "--no-masked-softmax-fusion", Dest: "masked_softmax_fusion", Type: Switch, field: 326, Action: SetFalse, Default: "true", Group: "training"},
-	{Name: "--no-bias-gelu-fusion", Dest: "bias_gelu_fusion", Type: Switch, field: 327, Action: SetFalse, Default: "true", Group: "training"},
-	{Name: "--no-bias-swiglu-fusion", Dest: "bias_swiglu_fusion", Type: Switch, field: 328, Action: SetFalse, Default: "true", Group: "training"},
-	{Name: "--no-bias-dropout-fusion", Dest: "bias_dropout_fusion", Type: Switch, field: 329, Action: SetFalse, Default: "true", Group: "training"},
-	{Name: "--no-rope-fusion", Dest: "apply_rope_fusion", Type: Switch, field: 330, Action: SetFalse, Default: "true", Group: "training"},
-	{Name: "--rope-type", Dest: "rope_type", Type: Str, field: 331, Choices: []string{"rope", "yarn"}, Group: "training"},
-	{Name: "--use-flash-attn", Dest: "use_flash_attn", Type: Switch, field: 332, Action: SetTrue, Default: "false", Group: "training"},
-	{Name: "--optimizer", Dest: "optimizer", Type: Str, field: 333, Since: V018, Choices: []string{"adam", "sgd", "muon", "dist_muon", "lion", "soap", "adaptive_muon"}, Default: "adam", Group: "training"},
-	{Name: "--optimizer-cpu-offload", Dest: "optimizer_cpu_offload", Type: Switch, field: 334, Action: SetTrue, Default: "false", Group: "training"},
-	{Name: "--optimizer-cuda-graph", Dest: "optimizer_cuda_graph", Type: Switch, field: 335, Since: V017, Action: SetTrue, Default: "false", Group: "training"},
-	{Name: "--optimizer-offload-fraction", Dest: "optimizer_offload_fraction", Type: Float, field: 336, Default: "1", Group: "training"},
-	{Name: "--use-torch-optimizer-for-cpu-offload", Dest: "use_torch_optimizer_for_cpu_offload", Type: Switch, field: 337, Action: SetTrue, Default: "false", Group: "training"},
-	{Name: "--overlap-cpu-optimizer-d2h-h2d", Dest: "overlap_cpu_optimizer_d2h_h2d", Type: Switch, field: 338, Action: SetTrue, Default: "false", Group: "training"},
-	{Name: "--dump-param-to-param-group-map", Dest: "dump_param_to_param_group_map", Type: Str, field: 339, Since: V016, Group: "training"},
-	{Name: "--no-pin-cpu-grads", Dest: "pin_cpu_grads", Type: Switch, field: 340, Action: SetFalse, Default: "true", Group: "training"},
-	{Name: "--no-pin-cpu-params", Dest: "pin_cpu_params", Type: Switch, field: 341, Action: SetFalse, Default: "true", Group: "training"},
-	{Name: "--dataloader-type", Dest: "dataloader_type", Type: Str, field: 342, Choices: []string{"single", "cyclic", "external"}, Group: "training"},
-	{Name: "--no-persist-layer-norm", Dest: "no_persist_layer_norm", Type: Switch, field: 343, Action: SetTrue, Default: "false", Group: "training"},
-	{Name: "--no-gradient-accumulation-fusion", Dest: "gradient_accumulation_fusion", Type: Switch, field: 344, Action: SetFalse, Default: "true", Group: "training"},
-	{Name: "--use-mcore-models", Dest: "deprecated_use_mcore_models", Type: Switch, field: 345, Action: SetTrue, Default: "false", Group: "training"},
-	{Name: "--perform-rl-step", Dest: "perform_rl_step", Type: Switch, field: 346, Action: SetTrue, Default: "false", Group: "rl"},
-	{Name: "--rl-prompts-per-eval", Dest: "rl_prompts_per_eval", Type: Int, field: 347, Default: "32", Group: "rl"},
-	{Name: "--grpo-prompts-per-step", Dest: "grpo_prompts_per_step", Type: Int, field: 348, Default: "32", Group: "rl"},
-	{Name: "--grpo-group-size", Dest: "grpo_group_size", Type: Int, field: 349, Default: "2", Group: "rl"},
-	{Name: "--rl-generation-lag", Dest: "rl_generation_lag", Type: Float, field: 350, Since: Main, Group: "rl"},
-	{Name: "--rl-max-inflight-requests", Dest: "rl_max_inflight_requests", Type: Int, field: 351, Since: Main, Group: "rl"},
-	{Name: "--rl-submission-granularity", Dest: "rl_submission_granularity", Type: Str, field: 352, Since: V019, Choices: []string{"R", "G", "B"}, Default: "B", Group: "rl"},
-	{Name: "--rl-consumption-granularity", Dest: "rl_consumption_granularity", Type: Str, field: 353, Since: V019, Choices: []string{"R", "G", "B"}, Default: "B", Group: "rl"},
-	{Name: "--rl-durable-rollout-bank", Dest: "rl_durable_rollout_bank", Type: Switch, field: 354, Since: Main, Action: SetTrue, Default: "false", Group: "rl"},
-	{Name: "--rl-rollout-bank-dir", Dest: "rl_rollout_bank_dir", Type: Str, field: 355, Since: Main, Group: "rl"},
-	{Name: "--rl-rollout-bank-max-bytes", Dest: "rl_rollout_bank_max_bytes", Type: Int, field: 356, Since: Main, Default: "0", Group: "rl"},
-	{Name: "--grpo-iterations", Dest: "grpo_iterations", Type: Int, field: 357, Default: "2", Group: "rl"},
-	{Name: "--grpo-clamp-eps-lower", Dest: "grpo_clamp_eps_lower", Type: Float, field: 358, Default: "0.01", Group: "rl"},
-	{Name: "--grpo-clamp-eps-upper", Dest: "grpo_clamp_eps_upper", Type: Float, field: 359, Default: "0.01", Group: "rl"},
-	{Name: "--grpo-kl-beta", Dest: "grpo_kl_beta", Type: Float, field: 360, Default: "0.001", Group: "rl"},
-	{Name: "--grpo-entropy-term-weight", Dest: "grpo_entropy_term_weight", Type: Float, field: 361, Default: "0", Group: "rl"},
-	{Name: "--grpo-filter-groups-with-same-reward", Dest: "grpo_filter_groups_with_same_reward", Type: Switch, field: 362, Action: SetTrue, Default: "false", Group: "rl"},
-	{Name: "--langrl-env-config", Dest: "langrl_env_config", Type: Str, field: 363, Group: "rl"},
-	{Name: "--rl-default-temperature", Dest: "rl_default_temperature", Type: Float, field: 364, Since: V016, Default: "1", Group: "rl"},
-	{Name: "--rl-default-top-p", Dest: "rl_default_top_p", Type: Float, field: 365, Since: V016, Default: "0", Group: "rl"},
-	{Name: "--rl-default-top-k", Dest: "rl_default_top_k", Type: Int, field: 366, Since: V016, Default: "-1", Group: "rl"},
-	{Name: "--rl-offload-optimizer-during-inference", Dest: "rl_offload_optimizer_during_inference", Type: Switch, field: 367, Action: SetTrue, Default: "false", Group: "rl"},
-	{Name: "--rl-kv-cache-management-mode", Dest: "rl_kv_cache_management_mode", Type: Str, field: 368, Since: V017, Choices: []string{"persist", "offload", "recompute"}, Default: "persist", Group: "rl"},
-	{Name: "--rl-persist-cuda-graphs", Dest: "rl_persist_cuda_graphs", Type: Switch, field: 369, Since: V017, Aliases: []string{"--no-rl-persist-cuda-graphs"}, Action: Toggle, Default: "false", Group: "rl"},
-	{Name: "--rl-partial-rollouts", Dest: "rl_partial_rollouts", Type: Switch, field: 370, Aliases: []string{"--no-rl-partial-rollouts"}, Action: Toggle, Default: "false", Group: "rl"},
-	{Name: "--rl-inference-logprobs-is-correction", Dest: "rl_inference_logprobs_is_correction", Type: Switch, field: 371, Aliases: []string{"--no-rl-inference-logprobs-is-correction"}, Action: Toggle, Default: "false", Group: "rl"},
-	{Name: "--rl-importance-sampling-truncation-coef", Dest: "rl_importance_sampling_truncation_coef", Type: Float, field: 372, Group: "rl"},
-	{Name: "--rl-use-sequence-packing", Dest: "rl_use_sequence_packing", Type: Switch, field: 373, Since: V016, Aliases: []string{"--no-rl-use-sequence-packing"}, Action: Toggle, Default: "false", Group: "rl"},
-	{Name: "--rl-sequence-packing-max-sequences-per-bin", Dest: "rl_sequence_packing_max_sequences_per_bin", Type: Int, field: 374, Since: V016, Default: "50", Group: "rl"},
-	{Name: "--rl-sequence-packing-algo", Dest: "rl_sequence_packing_algo", Type: Str, field: 375, Choices: []string{"fifo", "round-robin"}, Default: "fifo", Group: "rl"},
-	{Name: "--rl-training-cuda-graphs", Dest: "rl_training_cuda_graphs", Type: Switch, field: 376, Since: V016, Aliases: []string{"--no-rl-training-cuda-graphs"}, Action: Toggle, Default: "false", Group: "rl"},
-	{Name: "--rl-inference-tensor-model-parallel-size", Dest: "rl_inference_tensor_model_parallel_size", Type: Int, field: 377, Since: V016, Group: "rl"},
-	{Name: "--rl-inference-pipeline-model-parallel-size", Dest: "rl_inference_pipeline_model_parallel_size", Type: Int, field: 378, Since: V016, Group: "rl"},
-	{Name: "--rl-inference-expert-model-parallel-size", Dest: "rl_inference_expert_model_parallel_size", Type: Int, field: 379, Since: V016, Group: "rl"},
-	{Name: "--rl-inference-expert-tensor-model-parallel-size", Dest: "rl_inference_expert_tensor_model_parallel_size", Type: Int, field: 380, Since: V016, Group: "rl"},
-	{Name: "--rl-inference-model-unified-memory-level", Dest: "rl_inference_model_unified_memory_level", Type: Int, field: 381, Since: V016, Choices: []string{"0", "1"}, Default: "0", Group: "rl"},
-	{Name: "--rl-offload-inference-model-weights-when-idle", Dest: "rl_offload_inference_model_weights_when_idle", Type: Switch, field: 382, Since: V016, Aliases: []string{"--no-rl-offload-inference-model-weights-when-idle"}, Action: Toggle, Default: "false", Group: "rl"},
-	{Name: "--refit-method", Dest: "refit_method", Type: Str, field: 383, Since: V016, Choices: []string{"nccl", "gloo", "nvshmem"}, Default: "gloo", Group: "rl"},
-	{Name: "--rl-verify-model-weights-swap", Dest: "rl_verify_model_weights_swap", Type: Switch, field: 384, Since: V016, Aliases: []string{"--no-rl-verify-model-weights-swap"}, Action: Toggle, Default: "false", Group: "rl"},
-	{Name: "--rl-skip-bos-token", Dest: "rl_skip_bos_token", Type: Switch, field: 385, Since: V016, Aliases: []string{"--no-rl-skip-bos-token"}, Action: Toggle, Default: "false", Group: "rl"},
-	{Name: "--rl-profile", Dest: "rl_profile", Type: Switch, field: 386, Since: V019, Action: SetTrue, Default: "false", Group: "rl"},
-	{Name: "--rl-profile-dir", Dest: "rl_profile_dir", Type: Str, field: 387, Since: V019, Group: "rl"},
-	{Name: "--rl-inference-parsers", Dest: "rl_inference_parsers", Type: Str, field: 388, Since: V017, Nargs: "*", Group: "rl"},
-	{Name: "--seed", Dest: "seed", Type: Int, field: 389, Default: "1234", Group: "RNG and initialization"},
-	{Name: "--te-rng-tracker", Dest: "te_rng_tracker", Type: Switch, field: 390, Action: SetTrue, Default: "false", Group: "RNG and initialization"},
-	{Name: "--inference-rng-tracker", Dest: "inference_rng_tracker", Type: Switch, field: 391, Action: SetTrue, Default: "false", Group: "RNG and initialization"},
-	{Name: "--data-parallel-random-init", Dest: "data_parallel_random_init", Type: Switch, field: 392, Action: SetTrue, Default: "false", Group: "RNG and initialization"},
-	{Name: "--init-method-xavier-uniform", Dest: "init_method_xavier_uniform", Type: Switch, field: 393, Action: SetTrue, Default: "false", Group: "RNG and initialization"},
-	{Name: "--lr-decay-style", Dest: "lr_decay_style", Type: Str, field: 394, Choices: []string{"constant", "linear", "cosine", "inverse-square-root", "WSD"}, Default: "linear", Group: "learning rate and weight decay"},
-	{Name: "--lr-wsd-decay-style", Dest: "lr_wsd_decay_style", Type: Str, field: 395, Choices: []string{"exponential", "linear", "cosine", "minus_sqrt"}, Default: "exponential", Group: "learning rate and weight decay"},
-	{Name: "--lr-decay-iters", Dest: "lr_decay_iters", Type: Int, field: 396, Group: "learning rate and weight decay"},
-	{Name: "--lr-decay-samples", Dest: "lr_decay_samples", Type: Int, field: 397, Group: "learning rate and weight decay"},
-	{Name: "--lr-wsd-decay-iters", Dest: "lr_wsd_decay_iters", Type: Int, field: 398, Group: "learning rate and weight decay"},
-	{Name: "--lr-wsd-decay-samples", Dest: "lr_wsd_decay_samples", Type: Int, field: 399, Group: "learning rate and weight decay"},
-	{Name: "--lr-warmup-fraction", Dest: "lr_warmup_fraction", Type: Float, field: 400, Group: "learning rate and weight decay"},
-	{Name: "--lr-warmup-iters", Dest: "lr_warmup_iters", Type: Int, field: 401, Default: "0", Group: "learning rate and weight decay"},
-	{Name: "--lr-warmup-samples", Dest: "lr_warmup_samples", Type: Int, field: 402, Default: "0", Group: "learning rate and weight decay"},
-	{Name: "--lr-warmup-init", Dest: "lr_warmup_init", Type: Float, field: 403, Default: "0", Group: "learning rate and weight decay"},
-	{Name: "--override-opt_param-scheduler", Dest: "override_opt_param_scheduler", Type: Switch, field: 404, Aliases: []string{"--override-opt-param-scheduler"}, Action: SetTrue, Default: "false", Group: "learning rate and weight decay"},
-	{Name: "--use-checkpoint-opt_param-scheduler", Dest: "use_checkpoint_opt_param_scheduler", Type: Switch, field: 405, Aliases: []string{"--use-checkpoint-opt-param-scheduler"}, Action: SetTrue, Default: "false", Group: "learning rate and weight decay"},
-	{Name: "--start-weight-decay", Dest: "start_weight_decay", Type: Float, field: 406, Group: "learning rate and weight decay"},
-	{Name: "--end-weight-decay", Dest: "end_weight_decay", Type: Float, field: 407, Group: "learning rate and weight decay"},
-	{Name: "--weight-decay-incr-style", Dest: "weight_decay_incr_style", Type: Str, field: 408, Choices: []string{"constant", "linear", "cosine"}, Default: "constant", Group: "learning rate and weight decay"},
-	{Name: "--lr", Dest: "lr", Type: Float, field: 409, Group: "learning rate and weight decay"},
-	{Name: "--warmup", Dest: "warmup", Type: Int, field: 410, Group: "learning rate and weight decay"},
-	{Name: "--min-lr", Dest: "min_lr", Type: Float, field: 411, Default: "0", Group: "learning rate and weight decay"},
-	{Name: "--decoupled-lr", Dest: "decoupled_lr", Type: Float, field: 412, Group: "learning rate and weight decay"},
-	{Name: "--decoupled-min-lr", Dest: "decoupled_min_lr", Type: Float, field: 413, Group: "learning rate and weight decay"},
-	{Name: "--freeze-all-layers", Dest: "freeze_all_layers", Type: Switch, field: 414, Since: V019, Action: SetTrue, Default: "false", Group: "learning rate and weight decay"},
-	{Name: "--save", Dest: "save", Type: Str, field: 415, Group: "checkpointing"},
-	{Name: "--save-interval", Dest: "save_interval", Type: Int, field: 416, Aliases: []string{"--persistent-save-interval"}, Group: "checkpointing"},
-	{Name: "--save-params-interval", Dest: "save_params_interval", Type: Int, field: 417, Since: V018, Group: "checkpointing"},
-	{Name: "--save-activations-interval", Dest: "save_activations_interval", Type: Int, field: 418, Since: V018, Group: "checkpointing"},
-	{Name: "--save-tokens-per-expert-interval", Dest: "save_tokens_per_expert_interval", Type: Int, field: 419, Since: V018, Group: "checkpointing"},
-	{Name: "--save-wgrads-interval", Dest: "save_wgrads_interval", Type: Int, field: 420, Since: V016, Group: "checkpointing"},
-	{Name: "--save-dgrads-interval", Dest: "save_dgrads_interval", Type: Int, field: 421, Since: V016, Group: "checkpointing"},
-	{Name: "--save-retain-interval", Dest: "save_retain_interval", Type: Int, field: 422, Group: "checkpointing"},
-	{Name: "--load", Dest: "load", Type: Str, field: 423, Group: "checkpointing"},
-	{Name: "--load-main-params-from-ckpt", Dest: "load_main_params_from_ckpt", Type: Switch, field: 424, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--non-persistent-save-interval", Dest: "non_persistent_save_interval", Type: Int, field: 425, Group: "checkpointing"},
-	{Name: "--non-persistent-ckpt-type", Dest: "non_persistent_ckpt_type", Type: Str, field: 426, Since: V016, Choices: []string{"global", "local", "in_memory"}, Group: "checkpointing"},
-	{Name: "--non-persistent-global-ckpt-dir", Dest: "non_persistent_global_ckpt_dir", Type: Str, field: 427, Group: "checkpointing"},
-	{Name: "--non-persistent-local-ckpt-dir", Dest: "non_persistent_local_ckpt_dir", Type: Str, field: 428, Group: "checkpointing"},
-	{Name: "--non-persistent-local-ckpt-algo", Dest: "non_persistent_local_ckpt_algo", Type: Str, field: 429, Choices: []string{"fully_parallel", "atomic"}, Default: "fully_parallel", Group: "checkpointing"},
-	{Name: "--finetune", Dest: "finetune", Type: Switch, field: 430, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--pretrained-checkpoint", Dest: "pretrained_checkpoint", Type: Str, field: 431, Group: "checkpointing"},
-	{Name: "--ckpt-step", Dest: "ckpt_step", Type: Int, field: 432, Group: "checkpointing"},
-	{Name: "--use-checkpoint-args", Dest: "use_checkpoint_args", Type: Switch, field: 433, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--use-mp-args-from-checkpoint-args", Dest: "use_mp_args_from_checkpoint_args", Type: Switch, field: 434, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--no-use-tokenizer-model-from-checkpoint-args", Dest: "use_tokenizer_model_from_checkpoint_args", Type: Switch, field: 435, Since: V016, Aliases: []string{"--disable-use-tokenizer-model-from-checkpoint-args"}, Action: SetFalse, Default: "true", Group: "checkpointing"},
-	{Name: "--exit-on-missing-checkpoint", Dest: "exit_on_missing_checkpoint", Type: Switch, field: 436, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--ckpt-format", Dest: "ckpt_format", Type: Str, field: 437, Since: V016, Choices: []string{"torch", "torch_dist", "torch_dcp", "fsdp_dtensor"}, Default: "torch_dist", Group: "checkpointing"},
-	{Name: "--auto-detect-ckpt-format", Dest: "auto_detect_ckpt_format", Type: Switch, field: 438, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--ckpt-convert-format", Dest: "ckpt_convert_format", Type: Str, field: 439, Since: V016, Choices: []string{"torch", "torch_dist"}, Group: "checkpointing"},
-	{Name: "--ckpt-convert-save", Dest: "ckpt_convert_save", Type: Str, field: 440, Group: "checkpointing"},
-	{Name: "--ckpt-convert-update-legacy-dist-opt-format", Dest: "ckpt_convert_update_legacy_dist_opt_format", Type: Switch, field: 441, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--no-ckpt-fully-parallel-save", Dest: "ckpt_fully_parallel_save", Type: Switch, field: 442, Since: V017, Action: SetFalse, Default: "true", Group: "checkpointing"},
-	{Name: "--async-save", Dest: "async_save", Type: Switch, field: 443, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--async-strategy", Dest: "async_strategy", Type: Str, field: 444, Since: V017, Choices: []string{"nvrx", "mcore"}, Default: "nvrx", Group: "checkpointing"},
-	{Name: "--use-persistent-ckpt-worker", Dest: "use_persistent_ckpt_worker", Type: Switch, field: 445, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--async-ckpt-cpu-priority", Dest: "async_ckpt_cpu_priority", Type: Int, field: 446, Since: V017, Default: "10", Group: "checkpointing"},
-	{Name: "--async-ckpt-io-priority", Dest: "async_ckpt_io_priority", Type: Int, field: 447, Since: V017, Default: "3", Group: "checkpointing"},
-	{Name: "--async-ckpt-use-cpu-shm", Dest: "async_ckpt_use_cpu_shm", Type: Switch, field: 448, Since: V018, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--ckpt-fully-parallel-load", Dest: "ckpt_fully_parallel_load", Type: Switch, field: 449, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--ckpt-fully-parallel-load-exchange-algo", Dest: "ckpt_fully_parallel_load_exchange_algo", Type: Str, field: 450, Since: V017, Choices: []string{"broadcast", "gather_rounds", "gather_object"}, Default: "broadcast", Group: "checkpointing"},
-	{Name: "--ckpt-fully-parallel-load-per-rank-objects", Dest: "ckpt_fully_parallel_load_per_rank_objects", Type: Switch, field: 451, Since: Main, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--ckpt-fully-parallel-save-process-group", Dest: "ckpt_fully_parallel_save_process_group", Type: Str, field: 452, Since: V017, Choices: []string{"dp", "ep_dp"}, Default: "dp", Group: "checkpointing"},
-	{Name: "--ckpt-fully-parallel-load-process-group", Dest: "ckpt_fully_parallel_load_process_group", Type: Str, field: 453, Since: V017, Choices: []string{"dp", "ep_dp"}, Default: "dp", Group: "checkpointing"},
-	{Name: "--ckpt-assume-constant-structure", Dest: "ckpt_assume_constant_structure", Type: Switch, field: 454, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--ckpt-pg-tensors-cache-path", Dest: "ckpt_pg_tensors_cache_path", Type: Str, field: 455, Since: Main, Group: "checkpointing"},
-	{Name: "--ckpt-pg-tensors-cache-create", Dest: "ckpt_pg_tensors_cache_create", Type: Switch, field: 456, Since: Main, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--no-ckpt-load-validate-sharding-integrity", Dest: "ckpt_load_validate_sharding_integrity", Type: Switch, field: 457, Since: V018, Aliases: []string{"--disable-ckpt-load-validate-sharding-integrity"}, Action: SetFalse, Default: "true", Group: "checkpointing"},
-	{Name: "--no-strict-fsdp-dtensor-load", Dest: "strict_fsdp_dtensor_load", Type: Switch, field: 458, Since: V016, Aliases: []string{"--disable-strict-fsdp-dtensor-load"}, Action: SetFalse, Default: "true", Group: "checkpointing"},
-	{Name: "--dist-ckpt-strictness", Dest: "dist_ckpt_strictness", Type: Str, field: 459, Choices: []string{"assume_ok_unexpected", "log_unexpected", "log_all", "raise_unexpected", "raise_all", "return_unexpected", "return_all", "ignore_all"}, Default: "assume_ok_unexpected", Group: "checkpointing"},
-	{Name: "--dist-ckpt-save-pre-mcore-014", Dest: "dist_ckpt_save_pre_mcore_014", Type: Switch, field: 460, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--dist-ckpt-optim-fully-reshardable", Dest: "dist_ckpt_optim_fully_reshardable", Type: Switch, field: 461, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--distrib-optim-fully-reshardable-mem-efficient", Dest: "distrib_optim_fully_reshardable_mem_efficient", Type: Switch, field: 462, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--no-save-tokenizer-assets", Dest: "save_tokenizer_assets", Type: Switch, field: 463, Since: Main, Aliases: []string{"--disable-save-tokenizer-assets"}, Action: SetFalse, Default: "true", Group: "checkpointing"},
-	{Name: "--replication", Dest: "replication", Type: Switch, field: 464, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--replication-jump", Dest: "replication_jump", Type: Int, field: 465, Group: "checkpointing"},
-	{Name: "--replication-factor", Dest: "replication_factor", Type: Int, field: 466, Default: "2", Group: "checkpointing"},
-	{Name: "--verify-integrity", Dest: "verify_integrity", Type: Switch, field: 467, Since: V017, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--no-save-optim", Dest: "no_save_optim", Type: Switch, field: 468, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--no-save-rng", Dest: "no_save_rng", Type: Switch, field: 469, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--no-load-optim", Dest: "no_load_optim", Type: Switch, field: 470, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--no-load-rng", Dest: "no_load_rng", Type: Switch, field: 471, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--override-ckpt-iteration", Dest: "override_ckpt_iteration", Type: Int, field: 472, Since: V019, Group: "checkpointing"},
-	{Name: "--use-dist-ckpt", Dest: "use_dist_ckpt_deprecated", Type: Switch, field: 473, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--dist-ckpt-format", Dest: "dist_ckpt_format_deprecated", Type: Str, field: 474, Group: "checkpointing"},
-	{Name: "--dist-ckpt-workers", Dest: "dist_ckpt_workers", Type: Int, field: 475, Since: V017, Default: "1", Group: "checkpointing"},
-	{Name: "--ckpt-fully-parallel-save", Dest: "ckpt_fully_parallel_save_deprecated", Type: Switch, field: 476, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--ckpt-drop-redundant-extra-state", Dest: "ckpt_drop_redundant_extra_state", Type: Switch, field: 477, Since: Main, Action: SetTrue, Default: "false", Group: "checkpointing"},
-	{Name: "--grad-reduce-in-bf16", Dest: "grad_reduce_in_bf16", Type: Switch, field: 478, Action: SetTrue, Default: "false", Group: "mixed precision"},
-	{Name: "--loss-scale", Dest: "loss_scale", Type: Float, field: 479, Group: "mixed precision"},
-	{Name: "--initial-loss-scale", Dest: "initial_loss_scale", Type: Float, field: 480, Default: "4.294967296e+09", Group: "mixed precision"},
-	{Name: "--min-loss-scale", Dest: "min_loss_scale", Type: Float, field: 481, Default: "1", Group: "mixed precision"},
-	{Name: "--loss-scale-window", Dest: "loss_scale_window", Type: Float, field: 482, Default: "1000", Group: "mixed precision"},
-	{Name: "--hysteresis", Dest: "hysteresis", Type: Int, field: 483, Default: "2", Group: "mixed precision"},
-	{Name: "--attention-softmax-in-fp32", Dest: "attention_softmax_in_fp32", Type: Switch, field: 484, Action: SetTrue, Default: "false", Group: "mixed precision"},
-	{Name: "--accumulate-allreduce-grads-in-fp32", Dest: "accumulate_allreduce_grads_in_fp32", Type: Switch, field: 485, Action: SetTrue, Default: "false", Group: "mixed precision"},
-	{Name: "--fp16-lm-cross-entropy", Dest: "fp16_lm_cross_entropy", Type: Switch, field: 486, Action: SetTrue, Default: "false", Group: "mixed precision"},
-	{Name: "--output-logit-dtype", Dest: "logit_dtype", Type: Str, field: 487, Since: Main, Choices: []string{"bf16", "fp32"}, Group: "mixed precision"},
-	{Name: "--reuse-grad-buf-for-mxfp8-param-ag", Dest: "reuse_grad_buf_for_mxfp8_param_ag", Type: Switch, field: 488, Action: SetTrue, Default: "false", Group: "mixed precision"},
-	{Name: "--mamba-training-ssm-states-dtype", Dest: "mamba_training_ssm_states_dtype", Type: Str, field: 489, Since: V019, Choices: []string{"fp32", "bf16"}, Group: "mixed precision"},
-	{Name: "--distributed-backend", Dest: "distributed_backend", Type: Str, field: 490, Choices: []string{"nccl", "gloo"}, Default: "nccl", Group: "distributed init"},
-	{Name: "--distributed-timeout-minutes", Dest: "distributed_timeout_minutes", Type: Int, field: 491, Default: "10", Group: "distributed init"},
-	{Name: "--no-align-grad-reduce", Dest: "align_grad_reduce", Type: Switch, field: 492, Since: V017, Aliases: []string{"--disable-align-grad-reduce"}, Action: SetFalse, Default: "true", Group: "distributed init"},
-	{Name: "--local-rank", Dest: "local_rank", Type: Int, field: 493, Default: "0", Group: "distributed init"},
-	{Name: "--lazy-mpu-init", Dest: "lazy_mpu_init", Type: Switch, field: 494, Since: V017, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--use-megatron-fsdp", Dest: "use_megatron_fsdp", Type: Switch, field: 495, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--use-torch-fsdp2", Dest: "use_torch_fsdp2", Type: Switch, field: 496, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--nccl-communicator-config-path", Dest: "nccl_communicator_config_path", Type: Str, field: 497, Group: "distributed init"},
-	{Name: "--use-tp-pp-dp-mapping", Dest: "use_tp_pp_dp_mapping", Type: Switch, field: 498, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--disable-gloo-process-groups", Dest: "use_gloo_process_groups", Type: Switch, field: 499, Since: V017, Action: SetFalse, Default: "true", Group: "distributed init"},
-	{Name: "--use-sharp", Dest: "use_sharp", Type: Switch, field: 500, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--sharp-enabled-group", Dest: "sharp_enabled_group", Type: Str, field: 501, Choices: []string{"dp", "dp_replica"}, Group: "distributed init"},
-	{Name: "--high-priority-stream-groups", Dest: "high_priority_stream_groups", Type: Str, field: 502, Since: V017, Nargs: "+", Group: "distributed init"},
-	{Name: "--distributed-timeout-seconds-after-init", Dest: "distributed_timeout_seconds_after_init", Type: Int, field: 503, Group: "distributed init"},
-	{Name: "--flight-recorder-dump-path", Dest: "flight_recorder_dump_path", Type: Str, field: 504, Since: V017, Group: "distributed init"},
-	{Name: "--flight-recorder-trace-buffer-size", Dest: "flight_recorder_trace_buffer_size", Type: Int, field: 505, Since: V017, Default: "2000", Group: "distributed init"},
-	{Name: "--no-flight-recorder-dump-on-timeout", Dest: "flight_recorder_dump_on_timeout", Type: Switch, field: 506, Since: V017, Aliases: []string{"--disable-flight-recorder-dump-on-timeout"}, Action: SetFalse, Default: "true", Group: "distributed init"},
-	{Name: "--flight-recorder-include-stack-trace", Dest: "flight_recorder_include_stack_trace", Type: Switch, field: 507, Since: V017, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--no-flight-recorder-include-only-active", Dest: "flight_recorder_include_only_active", Type: Switch, field: 508, Since: V017, Aliases: []string{"--disable-flight-recorder-include-only-active"}, Action: SetFalse, Default: "true", Group: "distributed init"},
-	{Name: "--no-flight-recorder-extra-dump-on-exec", Dest: "flight_recorder_extra_dump_on_exec", Type: Switch, field: 509, Since: V017, Aliases: []string{"--disable-flight-recorder-extra-dump-on-exec"}, Action: SetFalse, Default: "true", Group: "distributed init"},
-	{Name: "--disable-jit-fuser", Dest: "disable_jit_fuser", Type: Switch, field: 510, Since: V016, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--decoder-first-pipeline-num-layers", Dest: "decoder_first_pipeline_num_layers", Type: Int, field: 511, Group: "distributed init"},
-	{Name: "--decoder-last-pipeline-num-layers", Dest: "decoder_last_pipeline_num_layers", Type: Int, field: 512, Group: "distributed init"},
-	{Name: "--pipeline-model-parallel-layout", Dest: "pipeline_model_parallel_layout", Type: Str, field: 513, Group: "distributed init"},
-	{Name: "--model-parallel-size", Dest: "model_parallel_size", Type: Int, field: 514, Group: "distributed init"},
-	{Name: "--num-layers-per-virtual-pipeline-stage", Dest: "num_layers_per_virtual_pipeline_stage", Type: Int, field: 515, Group: "distributed init"},
-	{Name: "--num-virtual-stages-per-pipeline-rank", Dest: "num_virtual_stages_per_pipeline_rank", Type: Int, field: 516, Group: "distributed init"},
-	{Name: "--no-overlap-p2p-communication", Dest: "overlap_p2p_comm", Type: Switch, field: 517, Action: SetFalse, Default: "true", Group: "distributed init"},
-	{Name: "--overlap-grad-reduce", Dest: "overlap_grad_reduce", Type: Switch, field: 518, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--ddp-num-buckets", Dest: "ddp_num_buckets", Type: Int, field: 519, Group: "distributed init"},
-	{Name: "--ddp-bucket-size", Dest: "ddp_bucket_size", Type: Int, field: 520, Group: "distributed init"},
-	{Name: "--ddp-pad-buckets-for-high-nccl-busbw", Dest: "ddp_pad_buckets_for_high_nccl_busbw", Type: Switch, field: 521, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--ddp-reduce-scatter-with-fp32-accumulation", Dest: "ddp_reduce_scatter_with_fp32_accumulation", Type: Switch, field: 522, Since: V016, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--gtp-remat-reduce-scatter-with-fp32-accumulation", Dest: "gtp_remat_reduce_scatter_with_fp32_accumulation", Type: Switch, field: 523, Since: Main, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--ddp-param-name-patterns-for-fp32-local-accumulation", Dest: "ddp_param_name_patterns_for_fp32_local_accumulation", Type: Str, field: 524, Since: V017, Nargs: "+", Group: "distributed init"},
-	{Name: "--ddp-average-in-collective", Dest: "ddp_average_in_collective", Type: Switch, field: 525, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--overlap-param-gather", Dest: "overlap_param_gather", Type: Switch, field: 526, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--overlap-param-gather-with-optimizer-step", Dest: "overlap_param_gather_with_optimizer_step", Type: Switch, field: 527, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--no-align-param-gather", Dest: "align_param_gather", Type: Switch, field: 528, Action: SetFalse, Default: "true", Group: "distributed init"},
-	{Name: "--use-distributed-optimizer", Dest: "use_distributed_optimizer", Type: Switch, field: 529, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--megatron-fsdp-version", Dest: "megatron_fsdp_version", Type: Int, field: 530, Since: Main, Choices: []string{"1", "2"}, Default: "1", Group: "distributed init"},
-	{Name: "--no-use-layer-wise-param-layout", Dest: "use_layer_wise_param_layout", Type: Switch, field: 531, Since: V018, Action: SetFalse, Default: "true", Group: "distributed init"},
-	{Name: "--use-nccl-ub", Dest: "nccl_ub", Type: Switch, field: 532, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--disable-symmetric-registration", Dest: "disable_symmetric_registration", Type: Switch, field: 533, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--gtp-remat-nccl-ub", Dest: "gtp_remat_nccl_ub", Type: Switch, field: 534, Since: Main, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--gtp-expert-remat-nccl-ub", Dest: "gtp_expert_remat_nccl_ub", Type: Switch, field: 535, Since: Main, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--fsdp-manual-registration", Dest: "fsdp_manual_registration", Type: Switch, field: 536, Since: V016, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--create-all-gather-group", Dest: "create_all_gather_group", Type: Switch, field: 537, Since: V016, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--data-parallel-sharding-strategy", Dest: "data_parallel_sharding_strategy", Type: Str, field: 538, Since: V018, Choices: []string{"no_shard", "optim", "optim_grads", "optim_grads_params"}, Default: "optim_grads_params", Group: "distributed init"},
-	{Name: "--outer-dp-sharding-strategy", Dest: "outer_dp_sharding_strategy", Type: Str, field: 539, Since: V016, Choices: []string{"no_shard", "optim"}, Default: "no_shard", Group: "distributed init"},
-	{Name: "--no-gradient-reduce-div-fusion", Dest: "gradient_reduce_div_fusion", Type: Switch, field: 540, Action: SetFalse, Default: "true", Group: "distributed init"},
-	{Name: "--fsdp-double-buffer", Dest: "fsdp_double_buffer", Type: Switch, field: 541, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--suggested-communication-unit-size", Dest: "suggested_communication_unit_size", Type: Int, field: 542, Group: "distributed init"},
-	{Name: "--keep-fp8-transpose-cache", Dest: "keep_fp8_transpose_cache", Type: Switch, field: 543, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--enable-full-sharding-in-hsdp", Dest: "enable_full_sharding_in_hsdp", Type: Switch, field: 544, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--num-distributed-optimizer-instances", Dest: "num_distributed_optimizer_instances", Type: Int, field: 545, Default: "1", Group: "distributed init"},
-	{Name: "--torch-fsdp2-no-reshard-after-forward", Dest: "torch_fsdp2_reshard_after_forward", Type: Switch, field: 546, Action: SetFalse, Default: "true", Group: "distributed init"},
-	{Name: "--cp-comm-type", Dest: "cp_comm_type", Type: Str, field: 547, Nargs: "+", Default: "p2p", Group: "distributed init"},
-	{Name: "--fake-process-group", Dest: "fake_process_group", Type: Switch, field: 548, Since: V016, Action: SetTrue, Default: "false", Group: "distributed init"},
-	{Name: "--eval-iters", Dest: "eval_iters", Type: Int, field: 549, Default: "100", Group: "validation"},
-	{Name: "--eval-interval", Dest: "eval_interval", Type: Int, field: 550, Since: V016, Group: "validation"},
-	{Name: "--start-eval-at-iter", Dest: "start_eval_at_iter", Type: Int, field: 551, Since: V018, Group: "validation"},
-	{Name: "--eval-global-batch-size", Dest: "eval_global_batch_size", Type: Int, field: 552, Since: V018, Group: "validation"},
-	{Name: "--eval-micro-batch-size", Dest: "eval_micro_batch_size", Type: Int, field: 553, Since: V018, Group: "validation"},
-	{Name: "--skip-train", Dest: "skip_train", Type: Switch, field: 554, Action: SetTrue, Default: "false", Group: "validation"},
-	{Name: "--test-mode", Dest: "test_mode", Type: Switch, field: 555, Action: SetTrue, Default: "false", Group: "validation"},
-	{Name: "--full-validation", Dest: "full_validation", Type: Switch, field: 556, Action: SetTrue, Default: "false", Group: "validation"},
-	{Name: "--multiple-validation-sets", Dest: "multiple_validation_sets", Type: Switch, field: 557, Action: SetTrue, Default: "false", Group: "validation"},
-	{Name: "--validation-set-names", Dest: "validation_set_names", Type: Str, field: 558, Since: V018, Nargs: "+", Group: "validation"},
-	{Name: "--data-path", Dest: "data_path", Type: Str, field: 559, Nargs: "*", Group: "data and dataloader"},
-	{Name: "--phase-transition-iterations", Dest: "phase_transition_iterations", Type: Str, field: 560, Since: V016, Group: "data and dataloader"},
-	{Name: "--split", Dest: "split", Type: Str, field: 561, Group: "data and dataloader"},
-	{Name: "--train-data-path", Dest: "train_data_path", Type: Str, field: 562, Nargs: "*", Group: "data and dataloader"},
-	{Name: "--valid-data-path", Dest: "valid_data_path", Type: Str, field: 563, Nargs: "*", Group: "data and dataloader"},
-	{Name: "--test-data-path", Dest: "test_data_path", Type: Str, field: 564, Nargs: "*", Group: "data and dataloader"},
-	{Name: "--data-args-path", Dest: "data_args_path", Type: Str, field: 565, Group: "data and dataloader"},
-	{Name: "--per-split-data-args-path", Dest: "per_split_data_args_path", Type: Str, field: 566, Group: "data and dataloader"},
-	{Name: "--per-dataset-sequences-path", Dest: "per_dataset_sequences_path", Type: Str, field: 567, Since: V016, Group: "data and dataloader"},
-	{Name: "--dataloader-fast-cache-load", Dest: "dataloader_fast_cache_load", Type: Switch, field: 568, Since: V016, Action: SetTrue, Default: "false", Group: "data and dataloader"},
-	{Name: "--dataloader-defer-npy-index-mmap", Dest: "dataloader_defer_npy_index_mmap", Type: Switch, field: 569, Since: V016, Action: SetTrue, Default: "false", Group: "data and dataloader"},
-	{Name: "--data-cache-path", Dest: "data_cache_path", Type: Str, field: 570, Group: "data and dataloader"},
-	{Name: "--no-mmap-bin-files", Dest: "mmap_bin_files", Type: Switch, field: 571, Action: SetFalse, Default: "true", Group: "data and dataloader"},
-	{Name: "--mock-data", Dest: "mock_data", Type: Switch, field: 572, Action: SetTrue, Default: "false", Group: "data and dataloader"},
-	{Name: "--seq-length", Dest: "seq_length", Type: Int, field: 573, Group: "data and dataloader"},
-	{Name: "--encoder-seq-length", Dest: "encoder_seq_length", Type: Int, field: 574, Group: "data and dataloader"},
-	{Name: "--decoder-seq-length", Dest: "decoder_seq_length", Type: Int, field: 575, Group: "data and dataloader"},
-	{Name: "--sample-rate", Dest: "sample_rate", Type: Float, field: 576, Default: "1", Group: "data and dataloader"},
-	{Name: "--mask-prob", Dest: "mask_prob", Type: Float, field: 577, Default: "0.15", Group: "data and dataloader"},
-	{Name: "--short-seq-prob", Dest: "short_seq_prob", Type: Float, field: 578, Default: "0.1", Group: "data and dataloader"},
-	{Name: "--num-workers", Dest: "num_workers", Type: Int, field: 579, Default: "2", Group: "data and dataloader"},
-	{Name: "--reset-position-ids", Dest: "reset_position_ids", Type: Switch, field: 580, Action: SetTrue, Default: "false", Group: "data and dataloader"},
-	{Name: "--reset-attention-mask", Dest: "reset_attention_mask", Type: Switch, field: 581, Action: SetTrue, Default: "false", Group: "data and dataloader"},
-	{Name: "--dataloader-inter-document-masking", Dest: "dataloader_inter_document_masking", Type: Switch, field: 582, Since: V019, Action: SetTrue, Default: "false", Group: "data and dataloader"},
-	{Name: "--eod-mask-loss", Dest: "eod_mask_loss", Type: Switch, field: 583, Action: SetTrue, Default: "false", Group: "data and dataloader"},
-	{Name: "--no-create-attention-mask-in-dataloader", Dest: "create_attention_mask_in_dataloader", Type: Switch, field: 584, Action: SetFalse, Default: "true", Group: "data and dataloader"},
-	{Name: "--num-dataset-builder-threads", Dest: "num_dataset_builder_threads", Type: Int, field: 585, Default: "1", Group: "data and dataloader"},
-	{Name: "--object-storage-cache-path", Dest: "object_storage_cache_path", Type: Str, field: 586, Group: "data and dataloader"},
-	{Name: "--mid-level-dataset-surplus", Dest: "mid_level_dataset_surplus", Type: Float, field: 587, Default: "0.005", Group: "data and dataloader"},
-	{Name: "--allow-ambiguous-pad-tokens", Dest: "allow_ambiguous_pad_tokens", Type: Switch, field: 588, Since: V016, Action: SetTrue, Default: "false", Group: "data and dataloader"},
-	{Name: "--fim-data", Dest: "fim_data", Type: Switch, field: 589, Since: V016, Action: SetTrue, Default: "false", Group: "data and dataloader"},
-	{Name: "--fim-rate", Dest: "fim_rate", Type: Float, field: 590, Since: V016, Default: "0.5", Group: "data and dataloader"},
-	{Name: "--fim-spm-rate", Dest: "fim_spm_rate", Type: Float, field: 591, Since: V016, Default: "0.5", Group: "data and dataloader"},
-	{Name: "--fim-split-sample", Dest: "fim_split_sample", Type: Str, field: 592, Since: V016, Group: "data and dataloader"},
-	{Name: "--fim-fragment-rate", Dest: "fim_fragment_rate", Type: Float, field: 593, Since: V016, Group: "data and dataloader"},
-	{Name: "--fim-no-prefix", Dest: "fim_no_prefix", Type: Str, field: 594, Since: V016, Group: "data and dataloader"},
-	{Name: "--fim-prefix-token", Dest: "fim_prefix_token", Type: Str, field: 595, Since: V016, Default: "<fim_prefix>", Group: "data and dataloader"},
-	{Name: "--fim-middle-token", Dest: "fim_middle_token", Type: Str, field: 596, Since: V016, Default: "<fim_middle>", Group: "data and dataloader"},
-	{Name: "--fim-suffix-token", Dest: "fim_suffix_token", Type: Str, field: 597, Since: V016, Default: "<fim_suffix>", Group: "data and dataloader"},
-	{Name: "--fim-pad-token", Dest: "fim_pad_token", Type: Str, field: 598, Since: V016, Default: "<fim_pad>", Group: "data and dataloader"},
-	{Name: "--fim-eod-token", Dest: "fim_eod_token", Type: Str, field: 599, Since: V016, Default: "<|endoftext|>", Group: "data and dataloader"},
-	{Name: "--vocab-size", Dest: "vocab_size", Type: Int, field: 600, Group: "tokenizer"},
-	{Name: "--padded-vocab-size", Dest: "padded_vocab_size", Type: Int, field: 601, Group: "tokenizer"},
-	{Name: "--no-pad-vocab-size", Dest: "pad_vocab_size", Type: Switch, field: 602, Since: V018, Aliases: []string{"--disable-pad-vocab-size"}, Action: SetFalse, Default: "true", Group: "tokenizer"},
-	{Name: "--vocab-file", Dest: "vocab_file", Type: Str, field: 603, Group: "tokenizer"},
-	{Name: "--merge-file", Dest: "merge_file", Type: Str, field: 604, Group: "tokenizer"},
-	{Name: "--vocab-extra-ids", Dest: "vocab_extra_ids", Type: Int, field: 605, Default: "0", Group: "tokenizer"},
-	{Name: "--tokenizer-type", Dest: "tokenizer_type", Type: Str, field: 606, Choices: []string{"BertWordPieceLowerCase", "BertWordPieceCase", "GPT2BPETokenizer", "SentencePieceTokenizer", "GPTSentencePieceTokenizer", "HuggingFaceTokenizer", "Llama2Tokenizer", "TikTokenizer", "MultimodalTokenizer", "NullTokenizer", "NullMultimodalTokenizer", "SFTTokenizer"}, Group: "tokenizer"},
-	{Name: "--tokenizer-model", Dest: "tokenizer_model", Type: Str, field: 607, Group: "tokenizer"},
-	{Name: "--tokenizer-metadata", Dest: "metadata_path", Type: Str, field: 608, Since: V018, Group: "tokenizer"},
-	{Name: "--tokenizer-special-tokens", Dest: "special_tokens", Type: Str, field: 609, Since: V018, Nargs: "+", Group: "tokenizer"},
-	{Name: "--tiktoken-pattern", Dest: "tiktoken_pattern", Type: Str, field: 610, Since: V018, Choices: []string{"v1", "v2"}, Group: "tokenizer"},
-	{Name: "--tiktoken-num-special-tokens", Dest: "tiktoken_num_special_tokens", Type: Int, field: 611, Default: "1000", Group: "tokenizer"},
-	{Name: "--tokenizer-sentencepiece-legacy", Dest: "tokenizer_sentencepiece_legacy", Type: Switch, field: 612, Since: V016, Action: SetTrue, Default: "false", Group: "tokenizer"},
-	{Name: "--no-tokenizer-sentencepiece-ignore-extra-whitespaces", Dest: "tokenizer_sentencepiece_ignore_extra_whitespaces", Type: Switch, field: 613, Since: V018, Aliases: []string{"--disable-tokenizer-sentencepiece-ignore-extra-whitespaces"}, Action: SetFalse, Default: "true", Group: "tokenizer"},
-	{Name: "--tokenizer-hf-no-use-fast", Dest: "tokenizer_hf_no_use_fast", Type: Switch, field: 614, Since: V017, Action: SetTrue, Default: "false", Group: "tokenizer"},
-	{Name: "--tokenizer-hf-no-include-special-tokens", Dest: "tokenizer_hf_no_include_special_tokens", Type: Switch, field: 615, Since: V017, Action: SetTrue, Default: "false", Group: "tokenizer"},
-	{Name: "--trust-remote-code", Dest: "trust_remote_code", Type: Switch, field: 616, Action: SetTrue, Default: "false", Group: "tokenizer"},
-	{Name: "--null-tokenizer-eod-id", Dest: "null_tokenizer_eod_id", Type: Int, field: 617, Since: V018, Group: "tokenizer"},
-	{Name: "--null-tokenizer-pad-id", Dest: "null_tokenizer_pad_id", Type: Int, field: 618, Since: V018, Default: "-1", Group: "tokenizer"},
-	{Name: "--chat-template", Dest: "chat_template", Type: Str, field: 619, Since: V018, Group: "tokenizer"},
-	{Name: "--use-gigatoken", Dest: "use_gigatoken", Type: Switch, field: 620, Since: Main, Action: SetTrue, Default: "false", Group: "tokenizer"},
-	{Name: "--adlr-autoresume", Dest: "adlr_autoresume", Type: Switch, field: 621, Action: SetTrue, Default: "false", Group: "autoresume"},
-	{Name: "--adlr-autoresume-interval", Dest: "adlr_autoresume_interval", Type: Int, field: 622, Default: "1000", Group: "autoresume"},
-	{Name: "--ict-head-size", Dest: "ict_head_size", Type: Int, field: 623, Group: "biencoder"},
-	{Name: "--biencoder-projection-dim", Dest: "biencoder_projection_dim", Type: Int, field: 624, Default: "0", Group: "biencoder"},
-	{Name: "--biencoder-shared-query-context-model", Dest: "biencoder_shared_query_context_model", Type: Switch, field: 625, Action: SetTrue, Default: "false", Group: "biencoder"},
-	{Name: "--ict-load", Dest: "ict_load", Type: Str, field: 626, Group: "biencoder"},
-	{Name: "--bert-load", Dest: "bert_load", Type: Str, field: 627, Group: "biencoder"},
-	{Name: "--titles-data-path", Dest: "titles_data_path", Type: Str, field: 628, Group: "biencoder"},
-	{Name: "--query-in-block-prob", Dest: "query_in_block_prob", Type: Float, field: 629, Default: "0.1", Group: "biencoder"},
-	{Name: "--use-one-sent-docs", Dest: "use_one_sent_docs", Type: Switch, field: 630, Action: SetTrue, Default: "false", Group: "biencoder"},
-	{Name: "--evidence-data-path", Dest: "evidence_data_path", Type: Str, field: 631, Group: "biencoder"},
-	{Name: "--retriever-report-topk-accuracies", Dest: "retriever_report_topk_accuracies", Type: Int, field: 632, Nargs: "+", Group: "biencoder"},
-	{Name: "--retriever-score-scaling", Dest: "retriever_score_scaling", Type: Switch, field: 633, Action: SetTrue, Default: "false", Group: "biencoder"},
-	{Name: "--block-data-path", Dest: "block_data_path", Type: Str, field: 634, Group: "biencoder"},
-	{Name: "--embedding-path", Dest: "embedding_path", Type: Str, field: 635, Group: "biencoder"},
-	{Name: "--indexer-batch-size", Dest: "indexer_batch_size", Type: Int, field: 636, Default: "128", Group: "biencoder"},
-	{Name: "--indexer-log-interval", Dest: "indexer_log_interval", Type: Int, field: 637, Default: "1000", Group: "biencoder"},
-	{Name: "--num-classes", Dest: "num_classes", Type: Int, field: 638, Default: "1000", Group: "vision"},
-	{Name: "--img-h", Dest: "img_h", Type: Int, field: 639, Default: "224", Group: "vision"},
-	{Name: "--img-w", Dest: "img_w", Type: Int, field: 640, Default: "224", Group: "vision"},
-	{Name: "--num-channels", Dest: "num_channels", Type: Int, field: 641, Default: "3", Group: "vision"},
-	{Name: "--patch-dim", Dest: "patch_dim", Type: Int, field: 642, Default: "16", Group: "vision"},
-	{Name: "--classes-fraction", Dest: "classes_fraction", Type: Float, field: 643, Default: "1", Group: "vision"},
-	{Name: "--data-per-class-fraction", Dest: "data_per_class_fraction", Type: Float, field: 644, Default: "1", Group: "vision"},
-	{Name: "--no-data-sharding", Dest: "data_sharding", Type: Switch, field: 645, Action: SetFalse, Default: "true", Group: "vision"},
-	{Name: "--head-lr-mult", Dest: "head_lr_mult", Type: Float, field: 646, Default: "1", Group: "vision"},
-	{Name: "--vision-pretraining", Dest: "vision_pretraining", Type: Switch, field: 647, Action: SetTrue, Default: "false", Group: "vision"},
-	{Name: "--vision-pretraining-type", Dest: "vision_pretraining_type", Type: Str, field: 648, Choices: []string{"classify", "inpaint", "dino"}, Default: "classify", Group: "vision"},
-	{Name: "--vision-backbone-type", Dest: "vision_backbone_type", Type: Str, field: 649, Choices: []string{"vit", "mit", "swin"}, Default: "vit", Group: "vision"},
-	{Name: "--swin-backbone-type", Dest: "swin_backbone_type", Type: Str, field: 650, Choices: []string{"tiny", "base", "h3"}, Default: "tiny", Group: "vision"},
-	{Name: "--mask-type", Dest: "mask_type", Type: Str, field: 651, Choices: []string{"random", "row"}, Default: "random", Group: "vision"},
-	{Name: "--mask-factor", Dest: "mask_factor", Type: Float, field: 652, Default: "1", Group: "vision"},
-	{Name: "--iter-per-epoch", Dest: "iter_per_epoch", Type: Int, field: 653, Default: "1250", Group: "vision"},
-	{Name: "--dino-local-img-size", Dest: "dino_local_img_size", Type: Int, field: 654, Default: "96", Group: "vision"},
-	{Name: "--dino-local-crops-number", Dest: "dino_local_crops_number", Type: Int, field: 655, Default: "10", Group: "vision"},
-	{Name: "--dino-head-hidden-size", Dest: "dino_head_hidden_size", Type: Int, field: 656, Default: "2048", Group: "vision"},
-	{Name: "--dino-bottleneck-size", Dest: "dino_bottleneck_size", Type: Int, field: 657, Default: "256", Group: "vision"},
-	{Name: "--dino-freeze-last-layer", Dest: "dino_freeze_last_layer", Type: Float, field: 658, Default: "1", Group: "vision"},
-	{Name: "--dino-norm-last-layer", Dest: "dino_norm_last_layer", Type: Switch, field: 659, Action: SetTrue, Default: "false", Group: "vision"},
-	{Name: "--dino-warmup-teacher-temp", Dest: "dino_warmup_teacher_temp", Type: Float, field: 660, Default: "0.04", Group: "vision"},
-	{Name: "--dino-teacher-temp", Dest: "dino_teacher_temp", Type: Float, field: 661, Default: "0.07", Group: "vision"},
-	{Name: "--dino-warmup-teacher-temp-epochs", Dest: "dino_warmup_teacher_temp_epochs", Type: Int, field: 662, Default: "30", Group: "vision"},
-	{Name: "--num-experts", Dest: "num_experts", Type: Int, field: 663, Group: "moe"},
-	{Name: "--moe-layer-freq", Dest: "moe_layer_freq", Type: Pattern, field: 664, Default: "1", Group: "moe"},
-	{Name: "--moe-use-upcycling", Dest: "moe_use_upcycling", Type: Switch, field: 665, Action: SetTrue, Default: "false", Group: "moe"},
-	{Name: "--moe-router-load-balancing-type", Dest: "moe_router_load_balancing_type", Type: Str, field: 666, Since: V019, Nargs: "+", Choices: []string{"aux_loss", "seq_aux_loss", "global_aux_loss", "sinkhorn", "quantile_balancing", "none"}, Default: "aux_loss", Group: "moe"},
-	{Name: "--moe-aux-loss-coeff", Dest: "moe_aux_loss_coeff", Type: Float, field: 667, Nargs: "+", Default: "0", Group: "moe"},
-	{Name: "--moe-upcycling-granularity", Dest: "moe_upcycling_granularity", Type: Int, field: 668, Default: "1", Group: "moe"},
-	{Name: "--q-lora-rank", Dest: "q_lora_rank", Type: Int, field: 669, Group: "mla"},
-	{Name: "--kv-lora-rank", Dest: "kv_lora_rank", Type: Int, field: 670, Default: "32", Group: "mla"},
-	{Name: "--qk-head-dim", Dest: "qk_head_dim", Type: Int, field: 671, Default: "128", Group: "mla"},
-	{Name: "--qk-pos-emb-head-dim", Dest: "qk_pos_emb_head_dim", Type: Int, field: 672, Default: "64", Group: "mla"},
-	{Name: "--v-head-dim", Dest: "v_head_dim", Type: Int, field: 673, Default: "128", Group: "mla"},
-	{Name: "--rotary-scaling-factor", Dest: "rotary_scaling_factor", Type: Float, field: 674, Default: "1", Group: "mla"},
-	{Name: "--mscale", Dest: "mscale", Type: Float, field: 675, Default: "1", Group: "mla"},
-	{Name: "--mscale-all-dim", Dest: "mscale_all_dim", Type: Float, field: 676, Default: "0", Group: "mla"},
-	{Name: "--cache-mla-latents", Dest: "cache_mla_latents", Type: Switch, field: 677, Action: SetTrue, Default: "false", Group: "mla"},
-	{Name: "--mla-down-proj-fusion", Dest: "mla_down_proj_fusion", Type: Switch, field: 678, Since: V017, Action: SetTrue, Default: "false", Group: "mla"},
-	{Name: "--linear-attention-freq", Dest: "linear_attention_freq", Type: Pattern, field: 679, Since: V016, Group: "experimental_attention_variant"},
-	{Name: "--heterogeneous-layers-config-path", Dest: "heterogeneous_layers_config_path", Type: Str, field: 680, Group: "heterogeneous architecture"},
-	{Name: "--heterogeneous-layers-config-encoded-json", Dest: "heterogeneous_layers_config_encoded_json", Type: Str, field: 681, Group: "heterogeneous architecture"},
-	{Name: "--log-interval", Dest: "log_interval", Type: Int, field: 682, Default: "100", Group: "logging"},
-	{Name: "--log-params-norm", Dest: "log_params_norm", Type: Switch, field: 683, Action: SetTrue, Default: "false", Group: "logging"},
-	{Name: "--log-throughput", Dest: "log_throughput", Type: Switch, field: 684, Action: SetTrue, Default: "false", Group: "logging"},
-	{Name: "--log-progress", Dest: "log_progress", Type: Switch, field: 685, Action: SetTrue, Default: "false", Group: "logging"},
-	{Name: "--timing-log-level", Dest: "timing_log_level", Type: Int, field: 686, Choices: []string{"0", "1", "2"}, Default: "0", Group: "logging"},
-	{Name: "--timing-log-option", Dest: "timing_log_option", Type: Str, field: 687, Choices: []string{"max", "minmax", "all"}, Default: "minmax", Group: "logging"},
-	{Name: "--tensorboard-dir", Dest: "tensorboard_dir", Type: Str, field: 688, Group: "logging"},
-	{Name: "--tensorboard-log-interval", Dest: "tensorboard_log_interval", Type: Int, field: 689, Default: "1", Group: "logging"},
-	{Name: "--tensorboard-queue-size", Dest: "tensorboard_queue_size", Type: Int, field: 690, Default: "1000", Group: "logging"},
-	{Name: "--log-timers-to-tensorboard", Dest: "log_timers_to_tensorboard", Type: Switch, field: 691, Action: SetTrue, Default: "false", Group: "logging"},
-	{Name: "--no-log-loss-scale-to-tensorboard", Dest: "log_loss_scale_to_tensorboard", Type: Switch, field: 692, Since: V016, Aliases: []string{"--disable-log-loss-scale-to-tensorboard"}, Action: SetFalse, Default: "true", Group: "logging"},
-	{Name: "--log-validation-ppl-to-tensorboard", Dest: "log_validation_ppl_to_tensorboard", Type: Switch, field: 693, Action: SetTrue, Default: "false", Group: "logging"},
-	{Name: "--log-memory-to-tensorboard", Dest: "log_memory_to_tensorboard", Type: Switch, field: 694, Action: SetTrue, Default: "false", Group: "logging"},
-	{Name: "--log-memory-interval", Dest: "log_memory_interval", Type: Int, field: 695, Since: V016, Group: "logging"},
-	{Name: "--log-device-memory-used", Dest: "log_device_memory_used", Type: Switch, field: 696, Since: V016, Action: SetTrue, Default: "false", Group: "logging"},
-	{Name: "--log-num-zeros-in-grad", Dest: "log_num_zeros_in_grad", Type: Switch, field: 697, Action: SetTrue, Default: "false", Group: "logging"},
-	{Name: "--log-max-attention-logit", Dest: "log_max_attention_logit", Type: Switch, field: 698, Since: V016, Action: SetTrue, Default: "false", Group: "logging"},
-	{Name: "--no-barrier-with-level-1-timing", Dest: "barrier_with_L1_time", Type: Switch, field: 699, Action: SetFalse, Default: "true", Group: "logging"},
-	{Name: "--log-world-size-to-tensorboard", Dest: "log_world_size_to_tensorboard", Type: Switch, field: 700, Action: SetTrue, Default: "false", Group: "logging"},
-	{Name: "--wandb-project", Dest: "wandb_project", Type: Str, field: 701, Since: V016, Group: "logging"},
-	{Name: "--wandb-exp-name", Dest: "wandb_exp_name", Type: Str, field: 702, Since: V016, Group: "logging"},
-	{Name: "--wandb-save-dir", Dest: "wandb_save_dir", Type: Str, field: 703, Since: V016, Group: "logging"},
-	{Name: "--wandb-entity", Dest: "wandb_entity", Type: Str, field: 704, Since: V016, Group: "logging"},
-	{Name: "--logging-level", Dest: "logging_level", Type: Int, field: 705, Group: "logging"},
-	{Name: "--log-energy", Dest: "log_energy", Type: Switch, field: 706, Action: SetTrue, Default: "false", Group: "logging"},
-	{Name: "--moe-routing-trace-path", Dest: "moe_routing_trace_path", Type: Str, field: 707, Since: V019, Group: "logging"},
-	{Name: "--moe-routing-trace-max-training-iters", Dest: "moe_routing_trace_max_training_iters", Type: Int, field: 708, Since: V019, Group: "logging"},
-	{Name: "--moe-routing-trace-capture-logits", Dest: "moe_routing_trace_capture_logits", Type: Switch, field: 709, Since: V019, Action: SetTrue, Default: "false", Group: "logging"},
-	{Name: "--moe-routing-trace-capture-hidden-states", Dest: "moe_routing_trace_capture_hidden_states", Type: Switch, field: 710, Since: V019, Action: SetTrue, Default: "false", Group: "logging"},
-	{Name: "--moe-routing-trace-dump-weights", Dest: "moe_routing_trace_dump_weights", Type: Switch, field: 711, Since: V019, Action: SetTrue, Default: "false", Group: "logging"},
-	{Name: "--otel-enabled", Dest: "otel_enabled", Type: Switch, field: 712, Since: Main, Action: SetTrue, Default: "false", Group: "opentelemetry"},
-	{Name: "--otel-service-name", Dest: "otel_service_name", Type: Str, field: 713, Since: Main, Group: "opentelemetry"},
-	{Name: "--otel-span-groups", Dest: "otel_span_groups", Type: Str, field: 714, Since: Main, Group: "opentelemetry"},
-	{Name: "--logits-save-top-k", Dest: "logits_save_top_k", Type: Int, field: 715, Since: V019, Group: "Logits Distillation"},
-	{Name: "--logits-save-top-p", Dest: "logits_save_top_p", Type: Float, field: 716, Since: V019, Group: "Logits Distillation"},
-	{Name: "--logits-save-top-p-min-k", Dest: "logits_save_top_p_min_k", Type: Int, field: 717, Since: V019, Default: "1", Group: "Logits Distillation"},
-	{Name: "--logits-save-dir", Dest: "logits_save_dir", Type: Str, field: 718, Since: V019, Group: "Logits Distillation"},
-	{Name: "--logits-save-dtype", Dest: "logits_save_dtype", Type: Str, field: 719, Since: V019, Choices: []string{"fp16", "bf16", "fp32"}, Default: "fp16", Group: "Logits Distillation"},
-	{Name: "--logits-load-dir", Dest: "logits_load_dir", Type: Str, field: 720, Since: V019, Group: "Logits Distillation"},
-	{Name: "--logits-load-decode-threads", Dest: "logits_load_decode_threads", Type: Int, field: 721, Since: V019, Default: "4", Group: "Logits Distillation"},
-	{Name: "--logits-load-prefetch-factor", Dest: "logits_load_prefetch_factor", Type: Int, field: 722, Since: V019, Default: "3", Group: "Logits Distillation"},
-	{Name: "--logits-load-msc-prefetch-depth", Dest: "logits_load_msc_prefetch_depth", Type: Int, field: 723, Since: V019, Default: "2", Group: "Logits Distillation"},
-	{Name: "--logits-load-kd-loss-alpha", Dest: "logits_load_kd_loss_alpha", Type: Float, field: 724, Since: V019, Default: "1", Group: "Logits Distillation"},
-	{Name: "--logits-load-ignore-errors", Dest: "logits_load_ignore_errors", Type: Switch, field: 725, Since: V019, Action: SetTrue, Default: "false", Group: "Logits Distillation"},
-	{Name: "--log-straggler", Dest: "log_straggler", Type: Switch, field: 726, Action: SetTrue, Default: "false", Group: "straggler"},
-	{Name: "--straggler-ctrlr-port", Dest: "straggler_ctrlr_port", Type: Int, field: 727, Default: "65535", Group: "straggler"},
-	{Name: "--straggler-minmax-count", Dest: "straggler_minmax_count", Type: Int, field: 728, Default: "1", Group: "straggler"},
-	{Name: "--disable-straggler-on-startup", Dest: "disable_straggler_on_startup", Type: Switch, field: 729, Action: SetTrue, Default: "false", Group: "straggler"},
-	{Name: "--run-workload-inspector-server", Dest: "run_workload_inspector_server", Type: Switch, field: 730, Action: SetTrue, Default: "false", Group: "workload inspector"},
-	{Name: "--inference-batch-times-seqlen-threshold", Dest: "inference_batch_times_seqlen_threshold", Type: Int, field: 731, Default: "-1", Group: "inference"},
-	{Name: "--max-tokens-to-oom", Dest: "max_tokens_to_oom", Type: Int, field: 732, Default: "12000", Group: "inference"},
-	{Name: "--output-bert-embeddings", Dest: "output_bert_embeddings", Type: Switch, field: 733, Action: SetTrue, Default: "false", Group: "inference"},
-	{Name: "--bert-embedder-type", Dest: "bert_embedder_type", Type: Str, field: 734, Choices: []string{"megatron", "huggingface"}, Default: "megatron", Group: "inference"},
-	{Name: "--cuda-graph-scope", Dest: "cuda_graph_scope_deprecated", Type: GraphModule, field: 735, Since: V018, Nargs: "+", Group: "inference"},
-	{Name: "--cuda-graph-modules", Dest: "cuda_graph_modules", Type: GraphModule, field: 736, Since: V018, Nargs: "+", Group: "inference"},
-	{Name: "--use-legacy-static-engine", Dest: "use_legacy_static_engine", Type: Switch, field: 737, Since: V016, Action: SetTrue, Default: "false", Group: "inference"},
-	{Name: "--inference-max-requests", Dest: "inference_max_requests", Type: Int, field: 738, Since: V017, Default: "8", Group: "inference"},
-	{Name: "--inference-max-seq-length", Dest: "inference_max_seq_length", Type: Int, field: 739, Default: "2560", Group: "inference"},
-	{Name: "--inference-dynamic-batching", Dest: "inference_dynamic_batching", Type: Switch, field: 740, Action: SetTrue, Default: "false", Group: "inference"},
-	{Name: "--inference-dynamic-batching-buffer-size-gb", Dest: "inference_dynamic_batching_buffer_size_gb", Type: Float, field: 741, Default: "40", Group: "inference"},
-	{Name: "--inference-dynamic-batching-paused-buffer-size-gb", Dest: "inference_dynamic_batching_paused_buffer_size_gb", Type: Float, field: 742, Since: V016, Group: "inference"},
-	{Name: "--inference-dynamic-batching-mamba-memory-ratio", Dest: "inference_dynamic_batching_mamba_memory_ratio", Type: Float, field: 743, Since: V017, Group: "inference"},
-	{Name: "--inference-dynamic-batching-block-size", Dest: "inference_dynamic_batching_block_size", Type: Int, field: 744, Default: "256", Group: "inference"},
-	{Name: "--inference-dynamic-batching-max-requests", Dest: "inference_dynamic_batching_max_requests", Type: Int, field: 745, Since: V016, Group: "inference"},
-	{Name: "--inference-dynamic-batching-max-tokens", Dest: "inference_dynamic_batching_max_tokens", Type: Int, field: 746, Since: V016, Group: "inference"},
-	{Name: "--inference-dynamic-batching-num-cuda-graphs", Dest: "inference_dynamic_batching_num_cuda_graphs", Type: Int, field: 747, Default: "16", Group: "inference"},
-	{Name: "--inference-dynamic-batching-track-paused-request-events", Dest: "inference_dynamic_batching_track_paused_request_events", Type: Switch, field: 748, Action: SetTrue, Default: "false", Group: "inference"},
-	{Name: "--inference-dynamic-batching-track-generated-token-events", Dest: "inference_dynamic_batching_track_generated_token_events", Type: Switch, field: 749, Since: V017, Action: SetTrue, Default: "false", Group: "inference"},
-	{Name: "--decode-only-cuda-graphs", Dest: "decode_only_cuda_graphs", Type: Switch, field: 750, Action: SetTrue, Default: "false", Group: "inference"},
-	{Name: "--inference-cuda-graph-all-prefills", Dest: "inference_cuda_graph_all_prefills", Type: Switch, field: 751, Since: V018, Action: SetTrue, Default: "false", Group: "inference"},
-	{Name: "--inference-cuda-graph-max-tokens", Dest: "inference_cuda_graph_max_tokens", Type: Int, field: 752, Since: V019, Default: "512", Group: "inference"},
-	{Name: "--inference-dynamic-batching-unified-memory-level", Dest: "inference_dynamic_batching_unified_memory_level", Type: Int, field: 753, Choices: []string{"0", "1"}, Default: "0", Group: "inference"},
-	{Name: "--enable-chunked-prefill", Dest: "enable_chunked_prefill", Type: Switch, field: 754, Since: V017, Action: SetTrue, Default: "false", Group: "inference"},
-	{Name: "--num-speculative-tokens", Dest: "num_speculative_tokens", Type: Int, field: 755, Since: V017, Default: "0", Group: "inference"},
-	{Name: "--inference-dynamic-batching-prefix-caching", Dest: "inference_dynamic_batching_enable_prefix_caching", Type: Switch, field: 756, Since: V017, Aliases: []string{"--no-inference-dynamic-batching-prefix-caching"}, Action: Toggle, Default: "false", Group: "inference"},
-	{Name: "--inference-dynamic-batching-prefix-caching-eviction-policy", Dest: "inference_dynamic_batching_prefix_caching_eviction_policy", Type: Str, field: 757, Since: V017, Choices: []string{"ref_zero", "lru"}, Default: "ref_zero", Group: "inference"},
-	{Name: "--inference-dynamic-batching-prefix-caching-coordinator-policy", Dest: "inference_dynamic_batching_prefix_caching_coordinator_policy", Type: Str, field: 758, Since: V019, Choices: []string{"longest_prefix", "first_prefix_block", "load_balanced"}, Default: "load_balanced", Group: "inference"},
-	{Name: "--inference-dynamic-batching-prefix-caching-routing-alpha", Dest: "inference_dynamic_batching_prefix_caching_routing_alpha", Type: Float, field: 759, Since: V017, Default: "0.5", Group: "inference"},
-	{Name: "--inference-dynamic-batching-prefix-caching-mamba-gb", Dest: "inference_dynamic_batching_prefix_caching_mamba_gb", Type: Float, field: 760, Since: V017, Group: "inference"},
-	{Name: "--inference-dynamic-batching-cuda-graph-mixed-prefill-count", Dest: "inference_dynamic_batching_cuda_graph_mixed_prefill_count", Type: Int, field: 761, Since: V016, Default: "16", Group: "inference"},
-	{Name: "--inference-dynamic-batching-cuda-graph-sizing-distribution", Dest: "inference_dynamic_batching_cuda_graph_sizing_distribution", Type: Str, field: 762, Since: V019, Choices: []string{"exponential", "linear"}, Default: "exponential", Group: "inference"},
-	{Name: "--inference-dynamic-batching-sampling-backend", Dest: "inference_dynamic_batching_sampling_backend", Type: Str, field: 763, Since: V018, Choices: []string{"torch", "flashinfer"}, Default: "torch", Group: "inference"},
-	{Name: "--use-same-sampling-seed-across-dp-ranks", Dest: "offset_sampling_seed_by_dp_rank", Type: Switch, field: 764, Since: V019, Action: SetFalse, Default: "true", Group: "inference"},
-	{Name: "--inference-dynamic-batching-async-sched-mode", Dest: "inference_dynamic_batching_async_sched_mode", Type: Str, field: 765, Since: V019, Choices: []string{"legacy", "async"}, Default: "legacy", Group: "inference"},
-	{Name: "--inference-dynamic-batching-logprobs-mode", Dest: "inference_dynamic_batching_logprobs_mode", Type: Str, field: 766, Since: V019, Choices: []string{"raw_logprobs", "processed_logprobs"}, Default: "raw_logprobs", Group: "inference"},
-	{Name: "--inference-logging-step-interval", Dest: "inference_logging_step_interval", Type: Int, field: 767, Since: V016, Default: "0", Group: "inference"},
-	{Name: "--inference-text-gen-server-logging", Dest: "inference_text_gen_server_logging", Type: Switch, field: 768, Since: V017, Aliases: []string{"--no-inference-text-gen-server-logging"}, Action: Toggle, Default: "false", Group: "inference"},
-	{Name: "--inference-wandb-logging", Dest: "inference_wandb_logging", Type: Switch, field: 769, Since: V016, Aliases: []string{"--no-inference-wandb-logging"}, Action: Toggle, Default: "false", Group: "inference"},
-	{Name: "--inference-coordinator-port", Dest: "inference_coordinator_port", Type: Int, field: 770, Since: V017, Group: "inference"},
-	{Name: "--mamba-inference-conv-states-dtype", Dest: "mamba_inference_conv_states_dtype", Type: Str, field: 771, Since: V017, Choices: []string{"bf16", "fp16", "fp32"}, Default: "bf16", Group: "inference"},
-	{Name: "--mamba-inference-ssm-states-dtype", Dest: "mamba_inference_ssm_states_dtype", Type: Str, field: 772, Since: V017, Choices: []string{"bf16", "fp16", "fp32"}, Default: "bf16", Group: "inference"},
-	{Name: "--inference-use-synchronous-zmq-collectives", Dest: "inference_use_synchronous_zmq_collectives", Type: Switch, field: 773, Since: V017, Aliases: []string{"--no-inference-use-synchronous-zmq-collectives"}, Action: Toggle, Default: "false", Group: "inference"},
-	{Name: "--inference-disable-ep-consensus", Dest: "inference_disable_ep_consensus", Type: Switch, field: 774, Since: V018, Aliases: []string{"--no-inference-disable-ep-consensus"}, Action: Toggle, Default: "false", Group: "inference"},
-	{Name: "--inference-shards", Dest: "inference_shards", Type: Str, field: 775, Since: V019, Group: "inference"},
-	{Name: "--fp4-param-gather", Dest: "fp4_param_gather", Type: Switch, field: 776, Since: V017, Action: SetTrue, Default: "false", Group: "Transformer-Engine"},
-	{Name: "--fp8-param-gather", Dest: "fp8_param_gather", Type: Switch, field: 777, Action: SetTrue, Default: "false", Group: "Transformer-Engine"},
-	{Name: "--te-precision-config-file", Dest: "te_precision_config_file", Type: Str, field: 778, Since: V016, Group: "Transformer-Engine"},
-	{Name: "--enable-experimental", Dest: "enable_experimental", Type: Switch, field: 779, Action: SetTrue, Default: "false", Group: "experimental"},
-	{Name: "--spec", Dest: "spec", Type: Str, field: 780, Nargs: "*", Group: "experimental"},
-	{Name: "--hybrid-layer-pattern", Dest: "hybrid_layer_pattern", Type: Str, field: 781, Since: V017, Group: "experimental"},
-	{Name: "--hybrid-override-pattern", Dest: "hybrid_override_pattern", Type: Str, field: 782, Group: "experimental"},
-	{Name: "--yaml-cfg", Dest: "yaml_cfg", Type: Str, field: 783, Group: "experimental"},
-	{Name: "--use-precision-aware-optimizer", Dest: "use_precision_aware_optimizer", Type: Switch, field: 784, Action: SetTrue, Default: "false", Group: "experimental"},
-	{Name: "--main-grads-dtype", Dest: "main_grads_dtype", Type: Str, field: 785, Choices: []string{"fp32", "bf16"}, Default: "fp32", Group: "experimental"},
-	{Name: "--main-params-dtype", Dest: "main_params_dtype", Type: Str, field: 786, Choices: []string{"fp32", "fp16"}, Default: "fp32", Group: "experimental"},
-	{Name: "--exp-avg-dtype", Dest: "exp_avg_dtype", Type: Str, field: 787, Choices: []string{"fp32", "fp16", "bf16", "fp8"}, Default: "fp32", Group: "experimental"},
-	{Name: "--exp-avg-sq-dtype", Dest: "exp_avg_sq_dtype", Type: Str, field: 788, Choices: []string{"fp32", "fp16", "bf16", "fp8"}, Default: "fp32", Group: "experimental"},
-	{Name: "--megatron-fsdp-main-params-dtype", Dest: "megatron_fsdp_main_params_dtype", Type: Str, field: 789, Since: V017, Choices: []string{"fp32", "bf16", "fp16", "auto"}, Default: "fp32", Group: "experimental"},
-	{Name: "--megatron-fsdp-main-grads-dtype", Dest: "megatron_fsdp_main_grads_dtype", Type: Str, field: 790, Since: V017, Choices: []string{"fp32", "bf16", "fp16", "auto"}, Default: "auto", Group: "experimental"},
-	{Name: "--megatron-fsdp-grad-comm-dtype", Dest: "megatron_fsdp_grad_comm_dtype", Type: Str, field: 791, Since: V017, Choices: []string{"fp32", "fp16", "bf16", "auto"}, Default: "auto", Group: "experimental"},
-	{Name: "--megatron-fsdp-enable-fine-grained-param-gather", Dest: "megatron_fsdp_enable_fine_grained_param_gather", Type: Switch, field: 792, Since: V018, Action: SetTrue, Default: "false", Group: "experimental"},
-	{Name: "--megatron-fsdp-max-pool-double-buffer", Dest: "megatron_fsdp_max_pool_double_buffer", Type: Switch, field: 793, Since: V019, Action: SetTrue, Default: "false", Group: "experimental"},
-	{Name: "--fsdp-db-use-persist-buf-on-alloc-fail", Dest: "fsdp_db_use_persist_buf_on_alloc_fail", Type: Switch, field: 794, Since: V019, Action: SetTrue, Default: "false", Group: "experimental"},
-	{Name: "--no-one-logger", Dest: "enable_one_logger", Type: Switch, field: 795, Action: SetFalse, Default: "true", Group: "one logger"},
-	{Name: "--one-logger-project", Dest: "one_logger_project", Type: Str, field: 796, Default: "megatron-lm", Group: "one logger"},
-	{Name: "--one-logger-run-name", Dest: "one_logger_run_name", Type: Str, field: 797, Group: "one logger"},
-	{Name: "--one-logger-async", Dest: "one_logger_async", Type: Switch, field: 798, Action: SetTrue, Default: "false", Group: "one logger"},
-	{Name: "--app-tag-run-name", Dest: "app_tag_run_name", Type: Str, field: 799, Group: "one logger"},
-	{Name: "--app-tag-run-version", Dest: "app_tag_run_version", Type: Str, field: 800, Default: "0.0.0", Group: "one logger"},
-	{Name: "--inprocess-restart", Dest: "inprocess_restart", Type: Switch, field: 801, Action: SetTrue, Default: "false", Group: "In-process restart"},
-	{Name: "--inprocess-max-iterations", Dest: "inprocess_max_iterations", Type: Int, field: 802, Group: "In-process restart"},
-	{Name: "--inprocess-monitor-thread-interval", Dest: "inprocess_monitor_thread_interval", Type: Float, field: 803, Default: "1", Group: "In-process restart"},
-	{Name: "--inprocess-monitor-process-interval", Dest: "inprocess_monitor_process_interval", Type: Float, field: 804, Default: "1", Group: "In-process restart"},
-	{Name: "--inprocess-progress-watchdog-interval", Dest: "inprocess_progress_watchdog_interval", Type: Float, field: 805, Default: "1", Group: "In-process restart"},
-	{Name: "--inprocess-heartbeat-interval", Dest: "inprocess_heartbeat_interval", Type: Float, field: 806, Default: "30", Group: "In-process restart"},
-	{Name: "--inprocess-soft-timeout", Dest: "inprocess_soft_timeout", Type: Float, field: 807, Default: "60", Group: "In-process restart"},
-	{Name: "--inprocess-hard-timeout", Dest: "inprocess_hard_timeout", Type: Float, field: 808, Default: "90", Group: "In-process restart"},
-	{Name: "--inprocess-heartbeat-timeout", Dest: "inprocess_heartbeat_timeout", Type: Float, field: 809, Default: "60", Group: "In-process restart"},
-	{Name: "--inprocess-barrier-timeout", Dest: "inprocess_barrier_timeout", Type: Float, field: 810, Default: "120", Group: "In-process restart"},
-	{Name: "--inprocess-completion-timeout", Dest: "inprocess_completion_timeout", Type: Float, field: 811, Default: "120", Group: "In-process restart"},
-	{Name: "--inprocess-last-call-wait", Dest: "inprocess_last_call_wait", Type: Float, field: 812, Default: "1", Group: "In-process restart"},
-	{Name: "--inprocess-termination-grace-time", Dest: "inprocess_termination_grace_time", Type: Float, field: 813, Default: "1", Group: "In-process restart"},
-	{Name: "--inprocess-granularity", Dest: "inprocess_granularity", Type: Str, field: 814, Choices: []string{"node", "rank"}, Default: "node", Group: "In-process restart"},
-	{Name: "--inprocess-active-world-size", Dest: "inprocess_active_world_size", Type: Int, field: 815, Default: "1", Group: "In-process restart"},
-	{Name: "--inprocess-empty-cuda-cache", Dest: "inprocess_empty_cuda_cache", Type: Switch, field: 816, Action: SetTrue, Default: "false", Group: "In-process restart"},
-	{Name: "--enable-ft-package", Dest: "enable_ft_package", Type: Switch, field: 817, Action: SetTrue, Default: "false", Group: "ft_package"},
-	{Name: "--calc-ft-timeouts", Dest: "calc_ft_timeouts", Type: Switch, field: 818, Action: SetTrue, Default: "false", Group: "ft_package"},
-	{Name: "--ft-num-warmup-iters", Dest: "ft_num_warmup_iters", Type: Int, field: 819, Since: V016, Default: "5", Group: "ft_package"},
-	{Name: "--error-injection-rate", Dest: "error_injection_rate", Type: Int, field: 820, Default: "0", Group: "rerun engine"},
-	{Name: "--error-injection-type", Dest: "error_injection_type", Type: Str, field: 821, Choices: []string{"correct_result", "transient_error", "persistent_error"}, Default: "transient_error", Group: "rerun engine"},
-	{Name: "--rerun-mode", Dest: "rerun_mode", Type: Str, field: 822, Choices: []string{"disabled", "validate_results", "report_stats"}, Default: "validate_results", Group: "rerun engine"},
-	{Name: "--check-for-spiky-loss", Dest: "check_for_spiky_loss", Type: Switch, field: 823, Action: SetTrue, Default: "false", Group: "rerun engine"},
-	{Name: "--enable-msc", Dest: "enable_msc", Type: Switch, field: 824, Since: V018, Action: SetTrue, Default: "false", Group: "msc"},
-	{Name: "--disable-msc", Dest: "disable_msc_deprecated", Type: Switch, field: 825, Since: V018, Action: SetTrue, Default: "false", Group: "msc"},
-	{Name: "--sft", Dest: "sft", Type: Switch, field: 826, Action: SetTrue, Default: "false", Group: "sft"},
-	{Name: "--sft-tokenizer-prompt-format", Dest: "sft_tokenizer_prompt_format", Type: Str, field: 827, Default: "nemotron-h-aligned", Group: "sft"},
-	{Name: "--fault-injector-ranks", Dest: "fault_injector_ranks", Type: Str, field: 828, Since: V018, Group: "fault injector"},
-	{Name: "--fault-injector-num-ranks", Dest: "fault_injector_num_ranks", Type: Int, field: 829, Since: V018, Group: "fault injector"},
-	{Name: "--fault-injector-fault-types", Dest: "fault_injector_fault_types", Type: Str, field: 830, Since: V018, Group: "fault injector"},
-	{Name: "--fault-injector-fault-probabilities", Dest: "fault_injector_fault_probabilities", Type: Str, field: 831, Since: V018, Group: "fault injector"},
-	{Name: "--fault-injector-fault-delay", Dest: "fault_injector_fault_delay", Type: Float, field: 832, Since: V018, Group: "fault injector"},
-	{Name: "--fault-injector-delay-start-iteration", Dest: "fault_injector_delay_start_iteration", Type: Int, field: 833, Since: V018, Group: "fault injector"},
-	{Name: "--fault-injector-mtti-seconds", Dest: "fault_injector_mtti_seconds", Type: Float, field: 834, Since: V018, Group: "fault injector"},
-	{Name: "--fault-injector-offset-seconds", Dest: "fault_injector_offset_seconds", Type: Float, field: 835, Since: V018, Group: "fault injector"},
-	{Name: "--fault-injector-seed", Dest: "fault_injector_seed", Type: Int, field: 836, Since: V018, Group: "fault injector"},
-	{Name: "--export-model-type", Dest: "export_model_type", Type: Str, field: 837, Since: V018, Choices: []string{"GPTModel", "HybridModel", "MambaModel"}, Default: "GPTModel", ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--export-legacy-megatron", Dest: "export_legacy_megatron", Type: Switch, field: 838, Action: SetTrue, Default: "false", ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--export-te-mcore-model", Dest: "export_te_mcore_model", Type: Switch, field: 839, Action: SetTrue, Default: "false", ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--export-default-te-spec", Dest: "export_default_te_spec", Type: Switch, field: 840, Since: V017, Action: SetTrue, Default: "false", ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--export-force-local-attention", Dest: "export_force_local_attention", Type: Switch, field: 841, Action: SetTrue, Default: "false", ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--export-kv-cache-quant", Dest: "export_kv_cache_quant", Type: Str, field: 842, Since: V016, Choices: []string{"none", "fp8", "fp8_affine", "nvfp4", "nvfp4_affine", "nvfp4_rotate"}, Default: "none", ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--export-real-quant-cfg", Dest: "export_real_quant_cfg", Type: Str, field: 843, Choices: []string{"fp8_real_quant", "fp8_blockwise_real_quant", "None"}, Default: "None", ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--export-quant-cfg", Dest: "export_quant_cfg", Type: Str, field: 844, Since: V016, ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--export-kd-teacher-load", Dest: "export_kd_teacher_load", Type: Str, field: 845, ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--export-kd-teacher-model-config", Dest: "export_kd_teacher_model_config", Type: Str, field: 846, Since: V016, ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--export-kd-teacher-ckpt-format", Dest: "export_kd_teacher_ckpt_format", Type: Str, field: 847, Since: V016, Choices: []string{"torch", "torch_dist", "torch_dcp"}, ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--export-kd-cfg", Dest: "export_kd_cfg", Type: Str, field: 848, ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--finetune-hf-dataset", Dest: "finetune_hf_dataset", Type: Str, field: 849, ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--finetune-data-split", Dest: "finetune_data_split", Type: Str, field: 850, Default: "train", ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--finetune-data-files", Dest: "finetune_data_files", Type: Str, field: 851, Since: Main, Nargs: "+", ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--qad-train-target", Dest: "qad_train_target", Type: Str, field: 852, Since: V019, Choices: []string{"base", "mtp", "both"}, ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--freeze-base-for-mtp", Dest: "freeze_base_for_mtp", Type: Switch, field: 853, Since: V019, Action: SetTrue, Default: "false", ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--export-qk-l2-norm", Dest: "export_qk_l2_norm", Type: Switch, field: 854, Action: SetTrue, Default: "false", ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--export-moe-apply-probs-on-input", Dest: "export_moe_apply_probs_on_input", Type: Switch, field: 855, Action: SetTrue, Default: "false", ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--export-offline-model", Dest: "export_offline_model", Type: Switch, field: 856, Action: SetTrue, Default: "false", ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--modelopt-enabled", Dest: "modelopt_enabled", Type: Switch, field: 857, Action: SetTrue, Default: "false", ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--enable-gpt-oss", Dest: "enable_gpt_oss", Type: Switch, field: 858, Since: V016, Action: SetTrue, Default: "false", ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--experimental-attention-variant", Dest: "experimental_attention_variant", Type: Str, field: 77, Since: V016, Until: V019, Choices: []string{"gated_delta_net", "dsa"}, Group: "transformer configuration"},
-	{Name: "--moe-ncclep-static-shape", Dest: "moe_ncclep_static_shape", Type: Switch, field: 859, Since: V019, Until: V019, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--muon-tp-mode", Dest: "muon_tp_mode", Type: Str, field: 279, Since: V016, Until: V019, Choices: []string{"blockwise", "duplicated", "distributed"}, Default: "blockwise", Group: "regularization"},
-	{Name: "--rl-generation-lag", Dest: "rl_generation_lag", Type: Int, field: 350, Since: V019, Until: V019, Default: "0", Group: "rl"},
-	{Name: "--no-stream-ckpt-dequant", Dest: "stream_ckpt_dequant", Type: Switch, field: 860, Since: V019, Until: V019, Aliases: []string{"--disable-stream-ckpt-dequant"}, Action: SetFalse, Default: "true", Group: "checkpointing"},
-	{Name: "--moe-flex-dispatcher-backend", Dest: "moe_flex_dispatcher_backend", Type: Str, field: 164, Since: V016, Until: V018, Choices: []string{"deepep", "hybridep"}, Default: "deepep", Group: "transformer configuration"},
-	{Name: "--moe-deepep-num-sms", Dest: "moe_deepep_num_sms", Type: Int, field: 179, Until: V018, Default: "20", Group: "transformer configuration"},
-	{Name: "--rl-num-parallel-generations", Dest: "rl_num_parallel_generations", Type: Int, field: 861, Since: V017, Until: V018, Group: "rl"},
-	{Name: "--rl-num-parallel-generation-batches", Dest: "rl_num_parallel_generation_batches", Type: Int, field: 862, Since: V017, Until: V018, Group: "rl"},
-	{Name: "--rl-generation-batch-size", Dest: "rl_generation_batch_size", Type: Int, field: 863, Since: V017, Until: V018, Group: "rl"},
-	{Name: "--rl-parallel-generation-tasks", Dest: "rl_parallel_generation_tasks", Type: Int, field: 864, Since: V017, Until: V018, Group: "rl"},
-	{Name: "--moe-router-load-balancing-type", Dest: "moe_router_load_balancing_type", Type: Str, field: 666, Until: V018, Nargs: "+", Choices: []string{"aux_loss", "seq_aux_loss", "global_aux_loss", "sinkhorn", "none"}, Default: "aux_loss", Group: "moe"},
-	{Name: "--inference-dynamic-batching-prefix-caching-coordinator-policy", Dest: "inference_dynamic_batching_prefix_caching_coordinator_policy", Type: Str, field: 758, Since: V017, Until: V018, Choices: []string{"longest_prefix", "first_prefix_block", "round_robin"}, Default: "first_prefix_block", Group: "inference"},
-	{Name: "--moe-router-score-function", Dest: "moe_router_score_function", Type: Str, field: 148, Until: V017, Choices: []string{"softmax", "sigmoid"}, Default: "softmax", Group: "transformer configuration"},
-	{Name: "--cuda-graph-impl", Dest: "cuda_graph_impl", Type: Str, field: 192, Until: V017, Choices: []string{"none", "local", "transformer_engine"}, Default: "none", Group: "transformer configuration"},
-	{Name: "--inference-grouped-gemm-backend", Dest: "inference_grouped_gemm_backend", Type: Str, field: 209, Since: V017, Until: V017, Choices: []string{"auto", "torch", "te"}, Default: "auto", Group: "transformer configuration"},
-	{Name: "--position-embedding-type", Dest: "position_embedding_type", Type: Str, field: 242, Until: V017, Choices: []string{"learned_absolute", "rope", "mrope", "relative", "none"}, Default: "learned_absolute", Group: "network size"},
-	{Name: "--muon-use-nesterov", Dest: "muon_use_nesterov", Type: Switch, field: 865, Since: V016, Until: V017, Action: SetTrue, Default: "false", Group: "regularization"},
-	{Name: "--optimizer", Dest: "optimizer", Type: Str, field: 333, Since: V017, Until: V017, Choices: []string{"adam", "sgd", "muon", "dist_muon", "lion"}, Default: "adam", Group: "training"},
-	{Name: "--use-legacy-models", Dest: "use_legacy_models", Type: Switch, field: 866, Until: V017, Action: SetTrue, Default: "false", Group: "training"},
-	{Name: "--no-scatter-gather-tensors-in-pipeline", Dest: "scatter_gather_tensors_in_pipeline", Type: Switch, field: 867, Until: V017, Action: SetFalse, Default: "true", Group: "distributed init"},
-	{Name: "--data-parallel-sharding-strategy", Dest: "data_parallel_sharding_strategy", Type: Str, field: 538, Until: V017, Choices: []string{"no_shard", "optim", "optim_grads", "optim_grads_params"}, Default: "no_shard", Group: "distributed init"},
-	{Name: "--tokenizer-metadata", Dest: "metadata_path", Type: Str, field: 608, Until: V017, Group: "tokenizer"},
-	{Name: "--tokenizer-special-tokens", Dest: "special_tokens", Type: Str, field: 609, Since: V016, Until: V017, Nargs: "+", Group: "tokenizer"},
-	{Name: "--tiktoken-pattern", Dest: "tiktoken_pattern", Type: Str, field: 610, Until: V017, Group: "tokenizer"},
-	{Name: "--tiktoken-special-tokens", Dest: "tiktoken_special_tokens", Type: Str, field: 868, Until: V017, Nargs: "+", Group: "tokenizer"},
-	{Name: "--tokenizer-hf-use-fast", Dest: "tokenizer_hf_use_fast", Type: Switch, field: 869, Since: V017, Until: V017, Action: SetTrue, Default: "true", Group: "tokenizer"},
-	{Name: "--tokenizer-hf-include-special-tokens", Dest: "tokenizer_hf_include_special_tokens", Type: Switch, field: 870, Since: V017, Until: V017, Action: SetTrue, Default: "true", Group: "tokenizer"},
-	{Name: "--cuda-graph-scope", Dest: "cuda_graph_scope", Type: GraphModule, field: 871, Since: V017, Until: V017, Nargs: "+", Choices: []string{"full", "full_iteration", "attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba", "full_iteration_inference"}, Group: "inference"},
-	{Name: "--cuda-graph-scope", Dest: "cuda_graph_scope", Type: GraphModule, field: 871, Since: V016, Until: V016, Nargs: "+", Choices: []string{"full", "full_iteration", "attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba"}, Group: "inference"},
-	{Name: "--inference-dynamic-batching-cuda-graph-max-tokens", Dest: "inference_dynamic_batching_cuda_graph_max_tokens", Type: Int, field: 872, Since: V016, Until: V017, Default: "16384", Group: "inference"},
-	{Name: "--disable-msc", Dest: "enable_msc", Type: Switch, field: 824, Until: V017, Action: SetFalse, Default: "true", Group: "msc"},
-	{Name: "--export-model-type", Dest: "export_model_type", Type: Str, field: 837, Until: V017, Choices: []string{"GPTModel", "MambaModel"}, Default: "GPTModel", ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--moe-extended-tp", Dest: "moe_extended_tp", Type: Switch, field: 873, Until: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--no-async-tensor-model-parallel-allreduce", Dest: "async_tensor_model_parallel_allreduce", Type: Switch, field: 874, Since: V016, Until: V016, Aliases: []string{"--disable-async-tensor-model-parallel-allreduce"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
-	{Name: "--fp4-param-gather", Dest: "fp4_param_gather", Type: Switch, field: 776, Until: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-use-legacy-grouped-gemm", Dest: "moe_use_legacy_grouped_gemm", Type: Switch, field: 875, Until: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
-	{Name: "--moe-hybridep-num-sms", Dest: "moe_hybridep_num_sms", Type: Int, field: 180, Since: V016, Until: V016, Default: "16", Group: "transformer configuration"},
-	{Name: "--profile-ranks", Dest: "profile_ranks", Type: Int, field: 293, Until: V016, Nargs: "+", Default: "0", Group: "profiling"},
-	{Name: "--disable-gloo-process-groups", Dest: "use_gloo_process_groups", Type: Switch, field: 499, Until: V016, Action: SetFalse, Default: "true", Group: "training"},
-	{Name: "--optimizer", Dest: "optimizer", Type: Str, field: 333, Since: V016, Until: V016, Choices: []string{"adam", "sgd", "muon", "dist_muon"}, Default: "adam", Group: "training"},
-	{Name: "--high-priority-stream-groups", Dest: "high_priority_stream_groups", Type: Str, field: 502, Until: V016, Nargs: "*", Group: "training"},
-	{Name: "--langrl-inference-server-type", Dest: "langrl_inference_server_type", Type: Str, field: 876, Until: V016, Choices: []string{"inplace_megatron", "inplace_megatron_chat"}, Default: "inplace_megatron", Group: "rl"},
-	{Name: "--langrl-inference-server-conversation-template", Dest: "langrl_inference_server_conversation_template", Type: Str, field: 877, Until: V016, Group: "rl"},
-	{Name: "--langrl-external-server", Dest: "langrl_external_server", Type: Switch, field: 878, Until: V016, Aliases: []string{"--no-langrl-external-server"}, Action: Toggle, Default: "false", Group: "rl"},
-	{Name: "--rl-offload-kv-cache-during-training", Dest: "rl_offload_kv_cache_during_training", Type: Switch, field: 879, Until: V016, Aliases: []string{"--no-rl-offload-kv-cache-during-training"}, Action: Toggle, Default: "false", Group: "rl"},
-	{Name: "--rl-remove-kv-cache-during-training", Dest: "rl_remove_kv_cache_during_training", Type: Switch, field: 880, Until: V016, Aliases: []string{"--no-rl-remove-kv-cache-during-training"}, Action: Toggle, Default: "false", Group: "rl"},
-	{Name: "--rl-reset-cuda-graphs", Dest: "rl_reset_cuda_graphs", Type: Switch, field: 881, Until: V016, Aliases: []string{"--no-rl-reset-cuda-graphs"}, Action: Toggle, Default: "false", Group: "rl"},
-	{Name: "--rl-parallel-generation-tasks", Dest: "rl_parallel_generation_tasks", Type: Int, field: 864, Since: V016, Until: V016, Default: "512", Group: "rl"},
-	{Name: "--no-ckpt-fully-parallel-save", Dest: "ckpt_fully_parallel_save", Type: Switch, field: 442, Since: V016, Until: V016, Aliases: []string{"--disable-ckpt-fully-parallel-save"}, Action: SetFalse, Default: "true", Group: "checkpointing"},
-	{Name: "--no-align-grad-reduce", Dest: "align_grad_reduce", Type: Switch, field: 492, Until: V016, Action: SetFalse, Default: "true", Group: "distributed"},
-	{Name: "--lazy-mpu-init", Dest: "lazy_mpu_init", Type: Truth, field: 494, Until: V016, Group: "distributed"},
-	{Name: "--legacy-tokenizer", Dest: "legacy_tokenizer", Type: Switch, field: 882, Until: V016, Action: SetTrue, Default: "false", Group: "tokenizer"},
-	{Name: "--tokenizer-hf-use-fast", Dest: "tokenizer_hf_use_fast", Type: Switch, field: 869, Since: V016, Until: V016, Action: SetTrue, Default: "false", Group: "tokenizer"},
-	{Name: "--tokenizer-hf-include-special-tokens", Dest: "tokenizer_hf_include_special_tokens", Type: Switch, field: 870, Since: V016, Until: V016, Action: SetTrue, Default: "false", Group: "tokenizer"},
-	{Name: "--inference-max-requests", Dest: "inference_max_requests", Type: Int, field: 738, Until: V016, Default: "8", Group: "inference"},
-	{Name: "--inference-max-batch-size", Dest: "inference_max_batch_size", Type: Int, field: 883, Until: V016, Group: "inference"},
-	{Name: "--enable-chunked-prefill", Dest: "disable_chunked_prefill", Type: Switch, field: 884, Since: V016, Until: V016, Action: SetFalse, Default: "true", Group: "inference"},
-	{Name: "--disable-chunked-prefill", Dest: "disable_chunked_prefill", Type: Switch, field: 884, Until: V016, Action: SetTrue, Default: "false", Group: "inference"},
-	{Name: "--inference-coordinator-port", Dest: "inference_coordinator_port", Type: Int, field: 770, Since: V016, Until: V016, Default: "12346", Group: "inference"},
-	{Name: "--hybrid-attention-ratio", Dest: "hybrid_attention_ratio", Type: Float, field: 885, Until: V016, Default: "0", Group: "experimental"},
-	{Name: "--hybrid-mlp-ratio", Dest: "hybrid_mlp_ratio", Type: Float, field: 886, Until: V016, Default: "0", Group: "experimental"},
-	{Name: "--no-ckpt-fully-parallel-save", Dest: "ckpt_fully_parallel_save", Type: Switch, field: 442, Until: V015, Action: SetFalse, Default: "true", Group: "checkpointing"},
-	{Name: "--softmax-type", Dest: "softmax_type", Type: Str, field: 53, Until: V015, Choices: []string{"learnable", "vanilla", "off-by-one"}, Default: "vanilla", Group: "network size"},
-	{Name: "--norm-epsilon", Dest: "layernorm_epsilon", Type: Float, field: 61, Until: V015, Default: "1e-05", Group: "network size"},
-	{Name: "--apply-layernorm-1p", Dest: "layernorm_zero_centered_gamma", Type: Switch, field: 62, Until: V015, Action: SetTrue, Default: "false", Group: "network size"},
-	{Name: "--rampup-batch-size", Dest: "rampup_batch_size", Type: Str, field: 300, Until: V015, Nargs: "*", Group: "training"},
-	{Name: "--recompute-modules", Dest: "recompute_modules", Type: Str, field: 115, Until: V015, Nargs: "*", Group: "training"},
-	{Name: "--no-clone-scatter-output-in-embedding", Dest: "clone_scatter_output_in_embedding", Type: Switch, field: 199, Until: V015, Action: SetFalse, Default: "true", Group: "training"},
-	{Name: "--disable-tp-comm-overlap-ag", Dest: "tp_comm_overlap_ag", Type: Switch, field: 20, Until: V015, Action: SetFalse, Default: "true", Group: "training"},
-	{Name: "--disable-tp-comm-overlap-rs", Dest: "tp_comm_overlap_rs", Type: Switch, field: 21, Until: V015, Action: SetFalse, Default: "true", Group: "training"},
-	{Name: "--disable-tp-comm-bulk-dgrad", Dest: "tp_comm_bulk_dgrad", Type: Switch, field: 19, Until: V015, Action: SetFalse, Default: "true", Group: "training"},
-	{Name: "--disable-tp-comm-bulk-wgrad", Dest: "tp_comm_bulk_wgrad", Type: Switch, field: 18, Until: V015, Action: SetFalse, Default: "true", Group: "training"},
-	{Name: "--optimizer", Dest: "optimizer", Type: Str, field: 333, Until: V015, Choices: []string{"adam", "sgd"}, Default: "adam", Group: "training"},
-	{Name: "--no-async-tensor-model-parallel-allreduce", Dest: "async_tensor_model_parallel_allreduce", Type: Switch, field: 874, Until: V015, Action: SetFalse, Default: "true", Group: "training"},
-	{Name: "--no-manual-gc-eval", Dest: "manual_gc_eval", Type: Switch, field: 317, Until: V015, Action: SetFalse, Default: "true", Group: "training"},
-	{Name: "--disable-tp-comm-split-ag", Dest: "tp_comm_split_ag", Type: Switch, field: 23, Until: V015, Action: SetFalse, Default: "true", Group: "training"},
-	{Name: "--disable-tp-comm-split-rs", Dest: "tp_comm_split_rs", Type: Switch, field: 24, Until: V015, Action: SetFalse, Default: "true", Group: "training"},
-	{Name: "--grpo-default-temperature", Dest: "grpo_default_temperature", Type: Float, field: 887, Until: V015, Default: "1", Group: "rl"},
-	{Name: "--grpo-default-top-p", Dest: "grpo_default_top_p", Type: Float, field: 888, Until: V015, Default: "0", Group: "rl"},
-	{Name: "--rl-calculate-intra-group-similarity", Dest: "rl_calculate_intra_group_similarity", Type: Switch, field: 889, Until: V015, Aliases: []string{"--no-rl-calculate-intra-group-similarity"}, Action: Toggle, Default: "false", Group: "rl"},
-	{Name: "--rl-use-sequence-packing", Dest: "rl_use_sequence_packing", Type: Switch, field: 373, Until: V015, Action: SetTrue, Default: "false", Group: "rl"},
-	{Name: "--rl-sequence-packing-bin-size", Dest: "rl_sequence_packing_bin_size", Type: Int, field: 890, Until: V015, Default: "8192", Group: "rl"},
-	{Name: "--no-strict-fsdp-dtensor-load", Dest: "strict_fsdp_dtensor_load", Type: Switch, field: 458, Until: V015, Action: SetFalse, Default: "true", Group: "checkpointing"},
-	{Name: "--non-persistent-ckpt-type", Dest: "non_persistent_ckpt_type", Type: Str, field: 426, Until: V015, Choices: []string{"global", "local", "in_memory", "<nil>"}, Group: "checkpointing"},
-	{Name: "--no-use-tokenizer-model-from-checkpoint-args", Dest: "use_tokenizer_model_from_checkpoint_args", Type: Switch, field: 435, Until: V015, Action: SetFalse, Default: "true", Group: "checkpointing"},
-	{Name: "--ckpt-format", Dest: "ckpt_format", Type: Str, field: 437, Until: V015, Choices: []string{"torch", "torch_dist", "zarr", "torch_dcp", "fsdp_dtensor"}, Default: "torch_dist", Group: "checkpointing"},
-	{Name: "--ckpt-convert-format", Dest: "ckpt_convert_format", Type: Str, field: 439, Until: V015, Choices: []string{"torch", "torch_dist", "zarr"}, Group: "checkpointing"},
-	{Name: "--eval-interval", Dest: "eval_interval", Type: Int, field: 550, Until: V015, Default: "1000", Group: "validation"},
-	{Name: "--retriever-seq-length", Dest: "retriever_seq_length", Type: Int, field: 891, Until: V015, Default: "256", Group: "data and dataloader"},
-	{Name: "--no-log-loss-scale-to-tensorboard", Dest: "log_loss_scale_to_tensorboard", Type: Switch, field: 692, Until: V015, Action: SetFalse, Default: "true", Group: "logging"},
-	{Name: "--wandb-project", Dest: "wandb_project", Type: Str, field: 701, Until: V015, Group: "logging"},
-	{Name: "--wandb-entity", Dest: "wandb_entity", Type: Str, field: 704, Until: V015, Group: "logging"},
-	{Name: "--wandb-exp-name", Dest: "wandb_exp_name", Type: Str, field: 702, Until: V015, Group: "logging"},
-	{Name: "--wandb-save-dir", Dest: "wandb_save_dir", Type: Str, field: 703, Until: V015, Group: "logging"},
-	{Name: "--cuda-graph-scope", Dest: "cuda_graph_scope", Type: Str, field: 871, Until: V015, Choices: []string{"full", "attn", "full_iteration"}, Default: "full", Group: "inference"},
-	{Name: "--inference-dynamic-batching-buffer-guaranteed-fraction", Dest: "inference_dynamic_batching_buffer_guaranteed_fraction", Type: Float, field: 892, Until: V015, Default: "0.2", Group: "inference"},
-	{Name: "--inference-dynamic-batching-buffer-overflow-factor", Dest: "inference_dynamic_batching_buffer_overflow_factor", Type: Float, field: 893, Until: V015, Group: "inference"},
-	{Name: "--inference-dynamic-batching-max-requests-override", Dest: "inference_dynamic_batching_max_requests_override", Type: Int, field: 894, Until: V015, Group: "inference"},
-	{Name: "--inference-dynamic-batching-max-tokens-override", Dest: "inference_dynamic_batching_max_tokens_override", Type: Int, field: 895, Until: V015, Group: "inference"},
-	{Name: "--symmetric-ar-type", Dest: "symmetric_ar_type", Type: Str, field: 205, Until: V015, Choices: []string{"two_shot", "one_shot", "multimem_all_reduce", "<nil>"}, Group: "inference"},
-	{Name: "--fp8-recipe", Dest: "fp8_recipe", Type: Str, field: 117, Until: V015, Choices: []string{"tensorwise", "delayed", "mxfp8", "blockwise"}, Default: "delayed", Group: "Transformer-Engine"},
-	{Name: "--no-fp8-wgrad", Dest: "fp8_wgrad", Type: Switch, field: 123, Until: V015, Action: SetFalse, Default: "true", Group: "Transformer-Engine"},
-	{Name: "--transformer-impl", Dest: "transformer_impl", Type: Str, field: 224, Until: V015, Choices: []string{"local", "transformer_engine"}, Default: "transformer_engine", Group: "Transformer-Engine"},
-	{Name: "--fp4-recipe", Dest: "fp4_recipe", Type: Str, field: 131, Until: V015, Choices: []string{"nvfp4"}, Default: "nvfp4", Group: "Transformer-Engine"},
-	{Name: "--retro-project-dir", Dest: "retro_project_dir", Type: Str, field: 896, Until: V015, Group: "retro"},
-	{Name: "--retro-add-retriever", Dest: "retro_add_retriever", Type: Switch, field: 897, Until: V015, Action: SetTrue, Default: "false", Group: "retro"},
-	{Name: "--retro-cyclic-train-iters", Dest: "retro_cyclic_train_iters", Type: Int, field: 898, Until: V015, Group: "retro"},
-	{Name: "--retro-encoder-layers", Dest: "retro_encoder_layers", Type: Int, field: 899, Until: V015, Default: "2", Group: "retro"},
-	{Name: "--retro-encoder-hidden-dropout", Dest: "retro_encoder_hidden_dropout", Type: Float, field: 900, Until: V015, Default: "0.1", Group: "retro"},
-	{Name: "--retro-encoder-attention-dropout", Dest: "retro_encoder_attention_dropout", Type: Float, field: 901, Until: V015, Default: "0.1", Group: "retro"},
-	{Name: "--retro-num-neighbors", Dest: "retro_num_neighbors", Type: Int, field: 902, Until: V015, Default: "2", Group: "retro"},
-	{Name: "--retro-num-retrieved-chunks", Dest: "retro_num_retrieved_chunks", Type: Int, field: 903, Until: V015, Default: "2", Group: "retro"},
-	{Name: "--retro-attention-gate", Dest: "retro_attention_gate", Type: Float, field: 904, Until: V015, Default: "1", Group: "retro"},
-	{Name: "--retro-no-verify-neighbor-count", Dest: "retro_verify_neighbor_count", Type: Switch, field: 905, Until: V015, Action: SetFalse, Default: "true", Group: "retro"},
-	{Name: "--disable-mamba-mem-eff-path", Dest: "disable_mamba_mem_eff_path", Type: Switch, field: 906, Until: V015, Action: SetTrue, Default: "false", Group: "experimental"},
-	{Name: "--kitchen-config-file", Dest: "kitchen_config_file", Type: Str, field: 907, Until: V015, Group: "kitchen"},
-	{Name: "--kitchen-recipe-number", Dest: "kitchen_recipe_number", Type: Int, field: 908, Until: V015, Group: "kitchen"},
-	{Name: "--export-kv-cache-quant", Dest: "export_kv_cache_quant", Type: Switch, field: 842, Until: V015, Action: SetTrue, Default: "false", ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--export-quant-cfg", Dest: "export_quant_cfg", Type: Str, field: 844, Until: V015, Choices: []string{"int8_sq", "fp8", "fp8_real_quant", "fp8_blockwise", "fp8_blockwise_real_quant", "fp8_blockwise_32", "int4_awq", "w4a8_awq", "nvfp4", "None"}, ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--teacher-model-config", Dest: "teacher_model_config", Type: Str, field: 909, Until: V015, ModelOpt: true, Group: "modelopt-generic"},
-	{Name: "--export-kd-teacher-ckpt-format", Dest: "export_kd_teacher_ckpt_format", Type: Str, field: 847, Until: V015, Choices: []string{"torch", "torch_dist", "zarr", "torch_dcp"}, ModelOpt: true, Group: "modelopt-generic"},
+	{Name: "--tensor-model-parallel-size", Dest: "tensor_model_parallel_size", Type: Int, dest: 0, Default: "1", Group: "transformer configuration"},
+	{Name: "--tensor-parallel-num-weight-shards", Dest: "tensor_parallel_num_weight_shards", Type: Int, dest: 1, Since: V019, Group: "transformer configuration"},
+	{Name: "--pipeline-model-parallel-comm-backend", Dest: "pipeline_model_parallel_comm_backend", Type: Str, dest: 387, Choices: []string{"nccl", "ucc"}, Group: "transformer configuration"},
+	{Name: "--pipeline-model-parallel-size", Dest: "pipeline_model_parallel_size", Type: Int, dest: 2, Default: "1", Group: "transformer configuration"},
+	{Name: "--sequence-parallel", Dest: "sequence_parallel", Type: Switch, dest: 3, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--context-parallel-size", Dest: "context_parallel_size", Type: Int, dest: 4, Default: "1", Group: "transformer configuration"},
+	{Name: "--hierarchical-context-parallel-sizes", Dest: "hierarchical_context_parallel_sizes", Type: Int, dest: 5, Nargs: "+", Group: "transformer configuration"},
+	{Name: "--max-seqlen-per-dp-cp-rank", Dest: "max_seqlen_per_dp_cp_rank", Type: Int, dest: 388, Since: V016, Group: "transformer configuration"},
+	{Name: "--hybrid-context-parallel", Dest: "hybrid_context_parallel", Type: Switch, dest: 6, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--expert-model-parallel-size", Dest: "expert_model_parallel_size", Type: Int, dest: 7, Default: "1", Group: "transformer configuration"},
+	{Name: "--expert-tensor-parallel-size", Dest: "expert_tensor_parallel_size", Type: Int, dest: 8, Group: "transformer configuration"},
+	{Name: "--expert-tensor-parallel-num-weight-shards", Dest: "expert_tensor_parallel_num_weight_shards", Type: Int, dest: 9, Since: V019, Group: "transformer configuration"},
+	{Name: "--no-initialization", Dest: "perform_initialization", Type: Switch, dest: 10, Action: SetFalse, Default: "true", Group: "transformer configuration"},
+	{Name: "--use-cpu-initialization", Dest: "use_cpu_initialization", Type: Switch, dest: 389, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--fp16", Dest: "fp16", Type: Switch, dest: 11, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--bf16", Dest: "bf16", Type: Switch, dest: 12, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--deterministic-mode", Dest: "deterministic_mode", Type: Switch, dest: 13, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--tp-comm-overlap", Dest: "tp_comm_overlap", Type: Switch, dest: 14, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--no-tp-comm-bulk-wgrad", Dest: "tp_comm_bulk_wgrad", Type: Switch, dest: 390, Since: V016, Aliases: []string{"--disable-tp-comm-bulk-wgrad"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
+	{Name: "--no-tp-comm-bulk-dgrad", Dest: "tp_comm_bulk_dgrad", Type: Switch, dest: 391, Since: V016, Aliases: []string{"--disable-tp-comm-bulk-dgrad"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
+	{Name: "--no-tp-comm-overlap-ag", Dest: "tp_comm_overlap_ag", Type: Switch, dest: 392, Since: V016, Aliases: []string{"--disable-tp-comm-overlap-ag"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
+	{Name: "--no-tp-comm-overlap-rs", Dest: "tp_comm_overlap_rs", Type: Switch, dest: 393, Since: V016, Aliases: []string{"--disable-tp-comm-overlap-rs"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
+	{Name: "--tp-comm-overlap-rs-dgrad", Dest: "tp_comm_overlap_rs_dgrad", Type: Switch, dest: 394, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--no-tp-comm-split-ag", Dest: "tp_comm_split_ag", Type: Switch, dest: 395, Since: V016, Aliases: []string{"--disable-tp-comm-split-ag"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
+	{Name: "--no-tp-comm-split-rs", Dest: "tp_comm_split_rs", Type: Switch, dest: 396, Since: V016, Aliases: []string{"--disable-tp-comm-split-rs"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
+	{Name: "--cross-entropy-loss-fusion", Dest: "cross_entropy_loss_fusion", Type: Switch, dest: 15, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--cross-entropy-fusion-impl", Dest: "cross_entropy_fusion_impl", Type: Str, dest: 16, Choices: []string{"native", "te"}, Default: "native", Group: "transformer configuration"},
+	{Name: "--tp-comm-bootstrap-backend", Dest: "tp_comm_bootstrap_backend", Type: Str, dest: 397, Choices: []string{"nccl", "mpi", "gloo"}, Default: "nccl", Group: "transformer configuration"},
+	{Name: "--overlap-moe-expert-parallel-comm", Dest: "overlap_moe_expert_parallel_comm", Type: Switch, dest: 17, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--delay-wgrad-compute", Dest: "delay_wgrad_compute", Type: Switch, dest: 18, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--overlap-dispatch-backward-with-experts-wgrad", Dest: "overlap_dispatch_backward_with_experts_wgrad", Type: Switch, dest: 19, Since: V018, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--ep-overlap-early-attn-memory-release", Dest: "ep_overlap_early_attn_memory_release", Type: Switch, dest: 20, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--use-ring-exchange-p2p", Dest: "use_ring_exchange_p2p", Type: Switch, dest: 398, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--defer-embedding-wgrad-compute", Dest: "defer_embedding_wgrad_compute", Type: Switch, dest: 21, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--wgrad-deferral-limit", Dest: "wgrad_deferral_limit", Type: Int, dest: 22, Default: "0", Group: "transformer configuration"},
+	{Name: "--overlap-p2p-communication-warmup-flush", Dest: "overlap_p2p_comm_warmup_flush", Type: Switch, dest: 23, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--microbatch-group-size-per-virtual-pipeline-stage", Dest: "microbatch_group_size_per_vp_stage", Type: Int, dest: 24, Group: "transformer configuration"},
+	{Name: "--mtp-standalone", Dest: "mtp_standalone", Type: Switch, dest: 399, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--cpu-offloading-num-layers", Dest: "cpu_offloading_num_layers", Type: Int, dest: 25, Since: V016, Default: "0", Group: "transformer configuration"},
+	{Name: "--cpu-offloading-retain-pinned-cpu-buffers", Dest: "cpu_offloading_retain_pinned_cpu_buffers", Type: Switch, dest: 400, Since: V017, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--num-layers", Dest: "num_layers", Type: Int, dest: 26, Group: "transformer configuration"},
+	{Name: "--mtp-num-layers", Dest: "mtp_num_layers", Type: Int, dest: 27, Group: "transformer configuration"},
+	{Name: "--mtp-loss-scaling-factor", Dest: "mtp_loss_scaling_factor", Type: Float, dest: 401, Default: "0.1", Group: "transformer configuration"},
+	{Name: "--mtp-use-repeated-layer", Dest: "mtp_use_repeated_layer", Type: Switch, dest: 28, Since: V017, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--mtp-detach-heads", Dest: "mtp_detach_heads", Type: Switch, dest: 402, Since: V019, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--mtp-hsm", Dest: "mtp_hsm", Type: Switch, dest: 29, Since: Main, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--mtp-hybrid-override-pattern", Dest: "mtp_hybrid_override_pattern", Type: Str, dest: 30, Since: V017, Group: "transformer configuration"},
+	{Name: "--account-for-embedding-in-pipeline-split", Dest: "account_for_embedding_in_pipeline_split", Type: Switch, dest: 31, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--account-for-loss-in-pipeline-split", Dest: "account_for_loss_in_pipeline_split", Type: Switch, dest: 32, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--hidden-size", Dest: "hidden_size", Type: Int, dest: 33, Group: "transformer configuration"},
+	{Name: "--num-attention-heads", Dest: "num_attention_heads", Type: Int, dest: 34, Group: "transformer configuration"},
+	{Name: "--attention-backend", Dest: "attention_backend", Type: Enum, dest: 35, Choices: []string{"flash", "fused", "unfused", "local", "auto"}, Default: "auto", Group: "transformer configuration"},
+	{Name: "--flash-attention-version", Dest: "flash_attention_version", Type: Int, dest: 36, Since: V019, Choices: []string{"2", "3", "4"}, Group: "transformer configuration"},
+	{Name: "--softmax-type", Dest: "softmax_type", Type: Str, dest: 37, Since: V016, Choices: []string{"vanilla", "off-by-one", "learnable"}, Default: "vanilla", Group: "transformer configuration"},
+	{Name: "--num-query-groups", Dest: "num_query_groups", Type: Int, dest: 38, Default: "1", Group: "transformer configuration"},
+	{Name: "--ffn-hidden-size", Dest: "ffn_hidden_size", Type: Int, dest: 39, Group: "transformer configuration"},
+	{Name: "--kv-channels", Dest: "kv_channels", Type: Int, dest: 40, Group: "transformer configuration"},
+	{Name: "--hidden-dropout", Dest: "hidden_dropout", Type: Float, dest: 41, Default: "0.1", Group: "transformer configuration"},
+	{Name: "--attention-dropout", Dest: "attention_dropout", Type: Float, dest: 42, Default: "0.1", Group: "transformer configuration"},
+	{Name: "--fp32-residual-connection", Dest: "fp32_residual_connection", Type: Switch, dest: 43, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--apply-residual-connection-post-layernorm", Dest: "apply_residual_connection_post_layernorm", Type: Switch, dest: 403, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--norm-epsilon", Dest: "layernorm_epsilon", Type: Float, dest: 44, Since: V016, Default: "1e-05", Group: "transformer configuration"},
+	{Name: "--apply-layernorm-1p", Dest: "layernorm_zero_centered_gamma", Type: Switch, dest: 45, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--disable-bias-linear", Dest: "add_bias_linear", Type: Switch, dest: 46, Action: SetFalse, Default: "true", Group: "transformer configuration"},
+	{Name: "--add-qkv-bias", Dest: "add_qkv_bias", Type: Switch, dest: 47, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--glu-linear-offset", Dest: "glu_linear_offset", Type: Float, dest: 48, Default: "0", Group: "transformer configuration"},
+	{Name: "--activation-func-clamp-value", Dest: "activation_func_clamp_value", Type: Float, dest: 49, Group: "transformer configuration"},
+	{Name: "--rotary-interleaved", Dest: "rotary_interleaved", Type: Switch, dest: 50, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--normalization", Dest: "normalization", Type: Str, dest: 51, Choices: []string{"LayerNorm", "RMSNorm"}, Default: "LayerNorm", Group: "transformer configuration"},
+	{Name: "--qk-layernorm", Dest: "qk_layernorm", Type: Switch, dest: 404, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--qk-l2-norm", Dest: "qk_l2_norm", Type: Switch, dest: 405, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--qk-clip", Dest: "qk_clip", Type: Switch, dest: 52, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--qk-clip-alpha", Dest: "qk_clip_alpha", Type: Float, dest: 53, Since: V016, Default: "0.5", Group: "transformer configuration"},
+	{Name: "--qk-clip-threshold", Dest: "qk_clip_threshold", Type: Float, dest: 54, Since: V016, Default: "100", Group: "transformer configuration"},
+	{Name: "--attention-output-gate", Dest: "attention_output_gate", Type: Switch, dest: 55, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--calculate-per-token-loss", Dest: "calculate_per_token_loss", Type: Switch, dest: 56, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--multi-latent-attention", Dest: "multi_latent_attention", Type: Switch, dest: 57, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--experimental-attention-variant", Dest: "experimental_attention_variant", Type: Str, dest: 58, Since: Main, Choices: []string{"gdn", "gdn2", "dsa", "gated_delta_net"}, Group: "transformer configuration"},
+	{Name: "--dsa-indexer-n-heads", Dest: "dsa_indexer_n_heads", Type: Int, dest: 406, Since: V016, Group: "transformer configuration"},
+	{Name: "--dsa-indexer-head-dim", Dest: "dsa_indexer_head_dim", Type: Int, dest: 407, Since: V016, Group: "transformer configuration"},
+	{Name: "--dsa-indexer-topk", Dest: "dsa_indexer_topk", Type: Int, dest: 408, Since: V016, Group: "transformer configuration"},
+	{Name: "--dsa-indexer-topk-freq", Dest: "dsa_indexer_topk_freq", Type: Int, dest: 59, Since: V019, Default: "1", Group: "transformer configuration"},
+	{Name: "--dsa-indexer-skip-topk-offset", Dest: "dsa_indexer_skip_topk_offset", Type: Int, dest: 60, Since: V019, Default: "0", Group: "transformer configuration"},
+	{Name: "--dsa-indexer-loss-coeff", Dest: "dsa_indexer_loss_coeff", Type: Float, dest: 409, Since: V016, Group: "transformer configuration"},
+	{Name: "--dsa-indexer-use-sparse-loss", Dest: "dsa_indexer_use_sparse_loss", Type: Switch, dest: 410, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--dsa-kernel-backend", Dest: "dsa_kernel_backend", Type: Str, dest: 411, Since: V019, Choices: []string{"none", "tilelang", "cudnn"}, Default: "none", Group: "transformer configuration"},
+	{Name: "--dsa-indexer-rope-interleaved", Dest: "dsa_indexer_rope_interleaved", Type: Switch, dest: 412, Since: V019, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--no-dsa-indexer-rotate-activation", Dest: "dsa_indexer_rotate_activation", Type: Switch, dest: 413, Since: V019, Aliases: []string{"--disable-dsa-indexer-rotate-activation"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
+	{Name: "--no-dsa-indexer-scoring-relu", Dest: "dsa_indexer_scoring_relu", Type: Switch, dest: 414, Since: V019, Aliases: []string{"--disable-dsa-indexer-scoring-relu"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
+	{Name: "--dsa-indexer-k-norm-epsilon", Dest: "dsa_indexer_k_norm_epsilon", Type: Float, dest: 415, Since: V019, Group: "transformer configuration"},
+	{Name: "--dsa-indexer-k-norm-fp32", Dest: "dsa_indexer_k_norm_fp32", Type: Switch, dest: 416, Since: V019, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--linear-conv-kernel-dim", Dest: "linear_conv_kernel_dim", Type: Int, dest: 417, Since: V016, Default: "4", Group: "transformer configuration"},
+	{Name: "--linear-key-head-dim", Dest: "linear_key_head_dim", Type: Int, dest: 418, Since: V016, Default: "128", Group: "transformer configuration"},
+	{Name: "--linear-value-head-dim", Dest: "linear_value_head_dim", Type: Int, dest: 419, Since: V016, Default: "128", Group: "transformer configuration"},
+	{Name: "--linear-num-key-heads", Dest: "linear_num_key_heads", Type: Int, dest: 61, Since: V016, Default: "16", Group: "transformer configuration"},
+	{Name: "--linear-num-value-heads", Dest: "linear_num_value_heads", Type: Int, dest: 62, Since: V016, Default: "32", Group: "transformer configuration"},
+	{Name: "--init-method-std", Dest: "init_method_std", Type: Float, dest: 420, Default: "0.02", Group: "transformer configuration"},
+	{Name: "--embedding-init-method-std", Dest: "embedding_init_method_std", Type: Float, dest: 421, Group: "transformer configuration"},
+	{Name: "--init-model-with-meta-device", Dest: "init_model_with_meta_device", Type: Switch, dest: 63, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--use-mup", Dest: "use_mup", Type: Switch, dest: 64, Since: V017, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--mup-width-mult", Dest: "mup_width_mult", Type: Float, dest: 422, Since: V017, Default: "1", Group: "transformer configuration"},
+	{Name: "--mup-base-hidden-size", Dest: "mup_base_hidden_size", Type: Int, dest: 65, Since: V017, Group: "transformer configuration"},
+	{Name: "--mup-embedding-mult", Dest: "mup_embedding_mult", Type: Float, dest: 423, Since: V017, Default: "1", Group: "transformer configuration"},
+	{Name: "--mup-output-mult", Dest: "mup_output_mult", Type: Float, dest: 424, Since: V017, Default: "1", Group: "transformer configuration"},
+	{Name: "--mup-base-head-dim", Dest: "mup_base_head_dim", Type: Float, dest: 425, Since: V017, Group: "transformer configuration"},
+	{Name: "--mup-attn-scale-power", Dest: "mup_attn_scale_power", Type: Float, dest: 426, Since: V017, Default: "1", Group: "transformer configuration"},
+	{Name: "--apply-query-key-layer-scaling", Dest: "apply_query_key_layer_scaling", Type: Switch, dest: 427, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--disable-bf16-reduced-precision-matmul", Dest: "disable_bf16_reduced_precision_matmul", Type: Switch, dest: 428, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--use-fused-weighted-squared-relu", Dest: "use_fused_weighted_squared_relu", Type: Switch, dest: 429, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--fused-residual-rmsnorm", Dest: "fused_residual_rmsnorm", Type: Switch, dest: 66, Since: V017, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--use-transformer-engine-op-fuser", Dest: "use_transformer_engine_op_fuser", Type: Switch, dest: 67, Since: V018, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--recompute-granularity", Dest: "recompute_granularity", Type: Str, dest: 68, Choices: []string{"full", "selective"}, Group: "transformer configuration"},
+	{Name: "--recompute-method", Dest: "recompute_method", Type: Str, dest: 69, Choices: []string{"uniform", "block"}, Group: "transformer configuration"},
+	{Name: "--recompute-num-layers", Dest: "recompute_num_layers", Type: Int, dest: 70, Group: "transformer configuration"},
+	{Name: "--distribute-saved-activations", Dest: "distribute_saved_activations", Type: Switch, dest: 71, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--recompute-modules", Dest: "recompute_modules", Type: Str, dest: 72, Since: V016, Nargs: "+", Group: "transformer configuration"},
+	{Name: "--fp8-format", Dest: "fp8", Type: Str, dest: 73, Choices: []string{"e4m3", "hybrid"}, Group: "transformer configuration"},
+	{Name: "--fp8-recipe", Dest: "fp8_recipe", Type: Str, dest: 74, Since: V016, Choices: []string{"tensorwise", "delayed", "mxfp8", "blockwise", "custom"}, Default: "delayed", Group: "transformer configuration"},
+	{Name: "--fp8-quantizer-factory", Dest: "fp8_quantizer_factory", Type: Str, dest: 75, Since: V016, Group: "transformer configuration"},
+	{Name: "--fp8-margin", Dest: "fp8_margin", Type: Int, dest: 430, Default: "0", Group: "transformer configuration"},
+	{Name: "--fp8-interval", Dest: "fp8_interval", Type: Int, dest: 431, Default: "1", Group: "transformer configuration"},
+	{Name: "--fp8-amax-history-len", Dest: "fp8_amax_history_len", Type: Int, dest: 432, Default: "1", Group: "transformer configuration"},
+	{Name: "--fp8-amax-compute-algo", Dest: "fp8_amax_compute_algo", Type: Str, dest: 433, Choices: []string{"most_recent", "max"}, Default: "most_recent", Group: "transformer configuration"},
+	{Name: "--no-fp8-wgrad", Dest: "fp8_wgrad", Type: Switch, dest: 76, Since: V016, Aliases: []string{"--disable-fp8-wgrad"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
+	{Name: "--fp8-output-proj", Dest: "fp8_output_proj", Type: Switch, dest: 77, Since: V018, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--first-last-layers-bf16", Dest: "first_last_layers_bf16", Type: Switch, dest: 78, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--num-layers-at-start-in-bf16", Dest: "num_layers_at_start_in_bf16", Type: Int, dest: 79, Default: "1", Group: "transformer configuration"},
+	{Name: "--num-layers-at-end-in-bf16", Dest: "num_layers_at_end_in_bf16", Type: Int, dest: 80, Default: "1", Group: "transformer configuration"},
+	{Name: "--use-kitchen-attention", Dest: "use_kitchen_attention", Type: Switch, dest: 434, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--kitchen-attention-backend", Dest: "kitchen_attention_backend", Type: Str, dest: 435, Since: V016, Choices: []string{"sdpa", "fa"}, Default: "sdpa", Group: "transformer configuration"},
+	{Name: "--fp4-format", Dest: "fp4", Type: Str, dest: 81, Choices: []string{"e2m1"}, Group: "transformer configuration"},
+	{Name: "--fp4-recipe", Dest: "fp4_recipe", Type: Str, dest: 82, Since: V016, Choices: []string{"nvfp4", "custom"}, Default: "nvfp4", Group: "transformer configuration"},
+	{Name: "--fp4-quantizer-factory", Dest: "fp4_quantizer_factory", Type: Str, dest: 83, Since: V016, Group: "transformer configuration"},
+	{Name: "--high-priority-a2a-comm-stream", Dest: "high_priority_a2a_comm_stream", Type: Switch, dest: 436, Since: V018, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-shared-expert-intermediate-size", Dest: "moe_shared_expert_intermediate_size", Type: Int, dest: 84, Group: "transformer configuration"},
+	{Name: "--moe-shared-expert-gate", Dest: "moe_shared_expert_gate", Type: Switch, dest: 85, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-shared-expert-overlap", Dest: "moe_shared_expert_overlap", Type: Switch, dest: 86, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--use-grouped-gemm-for-shared-expert", Dest: "use_grouped_gemm_for_shared_expert", Type: Switch, dest: 437, Since: V019, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-shared-expert-glu-interleave-size", Dest: "moe_shared_expert_glu_interleave_size", Type: Int, dest: 438, Since: V019, Group: "transformer configuration"},
+	{Name: "--moe-ffn-hidden-size", Dest: "moe_ffn_hidden_size", Type: Int, dest: 87, Group: "transformer configuration"},
+	{Name: "--moe-router-topk", Dest: "moe_router_topk", Type: Int, dest: 88, Default: "2", Group: "transformer configuration"},
+	{Name: "--moe-enable-routing-replay", Dest: "moe_enable_routing_replay", Type: Switch, dest: 439, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-router-padding-for-quantization", Dest: "moe_router_padding_for_quantization", Type: Switch, dest: 89, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-router-padding-for-fp8", Dest: "moe_router_padding_for_fp8", Type: Switch, dest: 90, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-router-num-groups", Dest: "moe_router_num_groups", Type: Int, dest: 91, Group: "transformer configuration"},
+	{Name: "--moe-router-group-topk", Dest: "moe_router_group_topk", Type: Int, dest: 92, Group: "transformer configuration"},
+	{Name: "--moe-router-pre-softmax", Dest: "moe_router_pre_softmax", Type: Switch, dest: 93, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-router-topk-scaling-factor", Dest: "moe_router_topk_scaling_factor", Type: Float, dest: 440, Group: "transformer configuration"},
+	{Name: "--moe-router-score-function", Dest: "moe_router_score_function", Type: Str, dest: 94, Since: V018, Choices: []string{"softmax", "sigmoid", "sqrtsoftplus"}, Default: "softmax", Group: "transformer configuration"},
+	{Name: "--moe-router-dtype", Dest: "moe_router_dtype", Type: Str, dest: 95, Choices: []string{"fp32", "fp64"}, Group: "transformer configuration"},
+	{Name: "--moe-router-enable-expert-bias", Dest: "moe_router_enable_expert_bias", Type: Switch, dest: 96, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-router-bias-update-rate", Dest: "moe_router_bias_update_rate", Type: Float, dest: 441, Default: "0.001", Group: "transformer configuration"},
+	{Name: "--moe-router-quantile-balancing-ema", Dest: "moe_router_quantile_balancing_ema", Type: Float, dest: 442, Since: V019, Default: "0", Group: "transformer configuration"},
+	{Name: "--moe-router-force-load-balancing", Dest: "moe_router_force_load_balancing", Type: Switch, dest: 443, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-router-force-biased", Dest: "moe_router_force_biased", Type: Float, dest: 444, Since: V017, Group: "transformer configuration"},
+	{Name: "--use-grouped-gemm-for-dense-mlp", Dest: "use_grouped_gemm_for_dense_mlp", Type: Switch, dest: 445, Since: V018, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-grouped-gemm", Dest: "moe_grouped_gemm", Type: Switch, dest: 97, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-use-grouped-tensor", Dest: "moe_use_grouped_tensor", Type: Switch, dest: 98, Since: Main, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-single-grouped-weight", Dest: "moe_single_grouped_weight", Type: Switch, dest: 99, Since: V018, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-single-grouped-bias", Dest: "moe_single_grouped_bias", Type: Switch, dest: 100, Since: V018, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-z-loss-coeff", Dest: "moe_z_loss_coeff", Type: Float, dest: 446, Group: "transformer configuration"},
+	{Name: "--moe-input-jitter-eps", Dest: "moe_input_jitter_eps", Type: Float, dest: 101, Group: "transformer configuration"},
+	{Name: "--moe-token-dispatcher-type", Dest: "moe_token_dispatcher_type", Type: Str, dest: 102, Choices: []string{"allgather", "alltoall", "flex"}, Default: "allgather", Group: "transformer configuration"},
+	{Name: "--moe-enable-deepep", Dest: "moe_enable_deepep", Type: Switch, dest: 103, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-flex-dispatcher-backend", Dest: "moe_flex_dispatcher_backend", Type: Str, dest: 104, Since: V019, Choices: []string{"deepep", "hybridep", "ncclep"}, Default: "deepep", Group: "transformer configuration"},
+	{Name: "--moe-permute-fusion-into-hybridep", Dest: "moe_permute_fusion_into_hybridep", Type: Switch, dest: 105, Since: V017, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-hybridep-pad-uneven-dispatch-inputs", Dest: "moe_hybridep_pad_uneven_dispatch_inputs", Type: Switch, dest: 447, Since: V019, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-per-layer-logging", Dest: "moe_per_layer_logging", Type: Switch, dest: 448, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-expert-capacity-factor", Dest: "moe_expert_capacity_factor", Type: Float, dest: 106, Group: "transformer configuration"},
+	{Name: "--moe-pad-expert-input-to-capacity", Dest: "moe_pad_expert_input_to_capacity", Type: Switch, dest: 107, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-pad-experts-for-cuda-graph-inference", Dest: "moe_pad_experts_for_cuda_graph_inference", Type: Switch, dest: 108, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-token-drop-policy", Dest: "moe_token_drop_policy", Type: Str, dest: 449, Choices: []string{"probs", "position"}, Default: "probs", Group: "transformer configuration"},
+	{Name: "--moe-layer-recompute", Dest: "moe_layer_recompute", Type: Switch, dest: 109, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-permute-fusion", Dest: "moe_permute_fusion", Type: Switch, dest: 110, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-router-fusion", Dest: "moe_router_fusion", Type: Switch, dest: 450, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-apply-probs-on-input", Dest: "moe_apply_probs_on_input", Type: Switch, dest: 451, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-latent-size", Dest: "moe_latent_size", Type: Int, dest: 111, Since: V016, Group: "transformer configuration"},
+	{Name: "--gtp-remat-opt-in-modules", Dest: "gtp_remat_opt_in_modules", Type: Str, dest: 112, Since: Main, Nargs: "+", Group: "transformer configuration"},
+	{Name: "--moe-flex-dispatcher-num-sms", Dest: "moe_flex_dispatcher_num_sms", Type: Int, dest: 113, Since: V019, Group: "transformer configuration"},
+	{Name: "--moe-deepep-num-sms", Dest: "moe_deepep_num_sms", Type: Int, dest: 114, Since: V019, Group: "transformer configuration"},
+	{Name: "--moe-hybridep-num-sms", Dest: "moe_hybridep_num_sms", Type: Int, dest: 115, Since: V017, Group: "transformer configuration"},
+	{Name: "--moe-hybridep-num-blocks-permute", Dest: "moe_hybridep_num_blocks_permute", Type: Int, dest: 452, Since: V017, Group: "transformer configuration"},
+	{Name: "--moe-hybridep-num-blocks-unpermute", Dest: "moe_hybridep_num_blocks_unpermute", Type: Int, dest: 453, Since: V017, Group: "transformer configuration"},
+	{Name: "--moe-hybridep-num-sms-preprocessing", Dest: "moe_hybridep_num_sms_preprocessing", Type: Int, dest: 454, Since: V018, Default: "108", Group: "transformer configuration"},
+	{Name: "--moe-ncclep-zero-copy", Dest: "moe_ncclep_zero_copy", Type: Switch, dest: 455, Since: V019, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-dispatch-fwd-dtype", Dest: "moe_dispatch_fwd_dtype", Type: Str, dest: 116, Since: Main, Choices: []string{"bf16", "mxfp8"}, Default: "bf16", Group: "transformer configuration"},
+	{Name: "--moe-combine-bwd-dtype", Dest: "moe_combine_bwd_dtype", Type: Str, dest: 117, Since: Main, Choices: []string{"bf16", "mxfp8"}, Default: "bf16", Group: "transformer configuration"},
+	{Name: "--moe-mlp-glu-interleave-size", Dest: "moe_mlp_glu_interleave_size", Type: Int, dest: 456, Since: V018, Group: "transformer configuration"},
+	{Name: "--moe-expert-rank-capacity-factor", Dest: "moe_expert_rank_capacity_factor", Type: Float, dest: 118, Since: V018, Group: "transformer configuration"},
+	{Name: "--enable-cuda-graph", Dest: "enable_cuda_graph", Type: Switch, dest: 119, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--cuda-graph-warmup-steps", Dest: "cuda_graph_warmup_steps", Type: Int, dest: 120, Default: "3", Group: "transformer configuration"},
+	{Name: "--external-cuda-graph", Dest: "external_cuda_graph", Type: Switch, dest: 121, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--cuda-graph-impl", Dest: "cuda_graph_impl", Type: Str, dest: 122, Since: V018, Choices: []string{"none", "local", "transformer_engine", "full_iteration"}, Default: "none", Group: "transformer configuration"},
+	{Name: "--inference-cuda-graph-scope", Dest: "inference_cuda_graph_scope", Type: Str, dest: 123, Since: V018, Choices: []string{"none", "layer", "block"}, Group: "transformer configuration"},
+	{Name: "--enable-mhc-connections", Dest: "enable_mhc_connections", Type: Switch, dest: 124, Since: Main, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--mhc-num-residual-streams", Dest: "mhc_num_residual_streams", Type: Int, dest: 457, Since: Main, Default: "4", Group: "transformer configuration"},
+	{Name: "--mhc-sinkhorn-iterations", Dest: "mhc_sinkhorn_iterations", Type: Int, dest: 125, Since: Main, Default: "20", Group: "transformer configuration"},
+	{Name: "--mhc-init-gating-factor", Dest: "mhc_init_gating_factor", Type: Float, dest: 126, Since: Main, Default: "0.01", Group: "transformer configuration"},
+	{Name: "--mhc-recompute-layer-num", Dest: "mhc_recompute_layer_num", Type: Int, dest: 127, Since: Main, Group: "transformer configuration"},
+	{Name: "--no-clone-scatter-output-in-embedding", Dest: "clone_scatter_output_in_embedding", Type: Switch, dest: 458, Since: V016, Aliases: []string{"--disable-clone-scatter-output-in-embedding"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
+	{Name: "--config-logger-dir", Dest: "config_logger_dir", Type: Str, dest: 459, Group: "transformer configuration"},
+	{Name: "--flash-decode", Dest: "flash_decode", Type: Switch, dest: 128, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--batch-invariant-mode", Dest: "batch_invariant_mode", Type: Switch, dest: 129, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--batch-invariant-backend", Dest: "batch_invariant_backend", Type: Str, dest: 460, Since: Main, Choices: []string{"te_native", "deepgemm", "triton"}, Default: "te_native", Group: "transformer configuration"},
+	{Name: "--use-te-activation-func", Dest: "use_te_activation_func", Type: Switch, dest: 130, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--symmetric-ar-type", Dest: "symmetric_ar_type", Type: Str, dest: 461, Since: V016, Choices: []string{"two_shot", "one_shot", "multimem_all_reduce"}, Group: "transformer configuration"},
+	{Name: "--nccl-all-reduce-for-prefill", Dest: "nccl_all_reduce_for_prefill", Type: Switch, dest: 462, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--inference-fuse-tp-communication", Dest: "inference_fuse_tp_communication", Type: Switch, dest: 131, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--inference-disable-triton-nvls-kernels", Dest: "inference_disable_triton_nvls_kernels", Type: Switch, dest: 132, Since: V017, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--inference-grouped-gemm-backend", Dest: "inference_grouped_gemm_backend", Type: Str, dest: 133, Since: V018, Choices: []string{"flashinfer", "torch", "vllm"}, Default: "vllm", Group: "transformer configuration"},
+	{Name: "--inference-moe-disable-fused-quant-kernels", Dest: "inference_moe_disable_fused_quant_kernels", Type: Switch, dest: 463, Since: V017, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--inference-moe-token-dispatcher-type", Dest: "inference_moe_token_dispatcher_type", Type: Str, dest: 464, Since: V018, Choices: []string{"nccl", "nvls"}, Default: "nvls", Group: "transformer configuration"},
+	{Name: "--mrope-section", Dest: "mrope_section", Type: Int, dest: 134, Nargs: "+", Group: "transformer configuration"},
+	{Name: "--is-hybrid-model", Dest: "is_hybrid_model", Type: Switch, dest: 135, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--mamba-state-dim", Dest: "mamba_state_dim", Type: Int, dest: 136, Default: "128", Group: "transformer configuration"},
+	{Name: "--mamba-head-dim", Dest: "mamba_head_dim", Type: Int, dest: 137, Default: "64", Group: "transformer configuration"},
+	{Name: "--mamba-num-groups", Dest: "mamba_num_groups", Type: Int, dest: 138, Default: "8", Group: "transformer configuration"},
+	{Name: "--mamba-num-heads", Dest: "mamba_num_heads", Type: Int, dest: 139, Group: "transformer configuration"},
+	{Name: "--gdp-num-householder", Dest: "gdp_num_householder", Type: Int, dest: 140, Since: Main, Default: "3", Group: "transformer configuration"},
+	{Name: "--disable-mamba-mem-eff-path", Dest: "use_mamba_mem_eff_path", Type: Switch, dest: 141, Since: V016, Action: SetFalse, Default: "true", Group: "transformer configuration"},
+	{Name: "--gdp-cutedsl-kernel", Dest: "gdp_cutedsl_kernel", Type: Switch, dest: 465, Since: Main, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--gdp-num-chunk-states-to-recompute", Dest: "gdp_num_chunk_states_to_recompute", Type: Int, dest: 466, Since: Main, Default: "2", Group: "transformer configuration"},
+	{Name: "--mlp-chunks-for-prefill", Dest: "mlp_chunks_for_prefill", Type: Int, dest: 467, Default: "1", Group: "transformer configuration"},
+	{Name: "--mlp-chunks-for-training", Dest: "mlp_chunks_for_training", Type: Int, dest: 468, Since: V018, Default: "1", Group: "transformer configuration"},
+	{Name: "--transformer-impl", Dest: "transformer_impl", Type: Str, dest: 142, Since: V016, Choices: []string{"local", "transformer_engine", "inference_optimized"}, Default: "transformer_engine", Group: "transformer configuration"},
+	{Name: "--fine-grained-activation-offloading", Dest: "fine_grained_activation_offloading", Type: Switch, dest: 143, Since: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--offload-modules", Dest: "offload_modules", Type: Str, dest: 144, Since: V016, Nargs: "+", Group: "transformer configuration"},
+	{Name: "--min-offloaded-tensor-size", Dest: "min_offloaded_tensor_size", Type: Int, dest: 145, Since: V016, Default: "1.048576e+06", Group: "transformer configuration"},
+	{Name: "--delay-offload-until-cuda-graph", Dest: "delay_offload_until_cuda_graph", Type: Switch, dest: 469, Since: V019, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--delta-offload-bytes-across-pp-ranks", Dest: "delta_offload_bytes_across_pp_ranks", Type: Int, dest: 146, Since: V019, Default: "0", Group: "transformer configuration"},
+	{Name: "--activation-offload-fraction", Dest: "activation_offload_fraction", Type: Float, dest: 147, Since: V019, Default: "1", Group: "transformer configuration"},
+	{Name: "--moe-paged-stash", Dest: "moe_paged_stash", Type: Switch, dest: 148, Since: V018, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-paged-stash-page-size", Dest: "moe_paged_stash_page_size", Type: Int, dest: 470, Since: V018, Default: "64", Group: "transformer configuration"},
+	{Name: "--moe-paged-stash-buffer-size-factor-cuda", Dest: "moe_paged_stash_buffer_size_factor_cuda", Type: Float, dest: 471, Since: V018, Default: "1.1", Group: "transformer configuration"},
+	{Name: "--moe-paged-stash-buffer-size-factor-cpu", Dest: "moe_paged_stash_buffer_size_factor_cpu", Type: Float, dest: 472, Since: V018, Default: "0", Group: "transformer configuration"},
+	{Name: "--fine-grained-offloading-max-inflight-offloads", Dest: "fine_grained_offloading_max_inflight_offloads", Type: Int, dest: 149, Since: V018, Group: "transformer configuration"},
+	{Name: "--encoder-num-layers", Dest: "encoder_num_layers", Type: Int, dest: 150, Group: "network size"},
+	{Name: "--decoder-num-layers", Dest: "decoder_num_layers", Type: Int, dest: 151, Group: "network size"},
+	{Name: "--group-query-attention", Dest: "group_query_attention", Type: Switch, dest: 152, Action: SetTrue, Default: "false", Group: "network size"},
+	{Name: "--window-size", Dest: "window_size", Type: Tuple, dest: 153, Group: "network size"},
+	{Name: "--window-attn-skip-freq", Dest: "window_attn_skip_freq", Type: Pattern, dest: 154, Group: "network size"},
+	{Name: "--max-position-embeddings", Dest: "max_position_embeddings", Type: Int, dest: 155, Group: "network size"},
+	{Name: "--position-embedding-type", Dest: "position_embedding_type", Type: Str, dest: 156, Since: V018, Choices: []string{"learned_absolute", "rope", "yarn", "mrope", "relative", "none"}, Default: "learned_absolute", Group: "network size"},
+	{Name: "--yarn-original-max-position-embeddings", Dest: "yarn_original_max_position_embeddings", Type: Int, dest: 473, Since: V019, Group: "network size"},
+	{Name: "--yarn-beta-fast", Dest: "yarn_beta_fast", Type: Float, dest: 474, Since: V019, Group: "network size"},
+	{Name: "--yarn-beta-slow", Dest: "yarn_beta_slow", Type: Float, dest: 475, Since: V019, Group: "network size"},
+	{Name: "--yarn-correction-range-round-to-int", Dest: "yarn_correction_range_round_to_int", Type: Switch, dest: 476, Since: V019, Action: SetTrue, Default: "false", Group: "network size"},
+	{Name: "--no-yarn-correction-range-round-to-int", Dest: "yarn_correction_range_round_to_int", Type: Switch, dest: 476, Since: V019, Action: SetFalse, Default: "true", Group: "network size"},
+	{Name: "--relative-attention-num-buckets", Dest: "relative_attention_num_buckets", Type: Int, dest: 477, Default: "32", Group: "network size"},
+	{Name: "--relative-attention-max-distance", Dest: "relative_attention_max_distance", Type: Int, dest: 478, Default: "128", Group: "network size"},
+	{Name: "--use-rotary-position-embeddings", Dest: "use_rotary_position_embeddings", Type: Switch, dest: 157, Action: SetTrue, Default: "false", Group: "network size"},
+	{Name: "--rotary-base", Dest: "rotary_base", Type: Int, dest: 158, Default: "10000", Group: "network size"},
+	{Name: "--rotary-percent", Dest: "rotary_percent", Type: Float, dest: 479, Default: "1", Group: "network size"},
+	{Name: "--rotary-seq-len-interpolation-factor", Dest: "rotary_seq_len_interpolation_factor", Type: Int, dest: 480, Group: "network size"},
+	{Name: "--use-rope-scaling", Dest: "use_rope_scaling", Type: Switch, dest: 481, Action: SetTrue, Default: "false", Group: "network size"},
+	{Name: "--rope-scaling-factor", Dest: "rope_scaling_factor", Type: Float, dest: 482, Default: "8", Group: "network size"},
+	{Name: "--no-rope-freq", Dest: "no_rope_freq", Type: Pattern, dest: 159, Group: "network size"},
+	{Name: "--no-position-embedding", Dest: "add_position_embedding", Type: Switch, dest: 160, Action: SetFalse, Default: "true", Group: "network size"},
+	{Name: "--make-vocab-size-divisible-by", Dest: "make_vocab_size_divisible_by", Type: Int, dest: 161, Default: "128", Group: "network size"},
+	{Name: "--openai-gelu", Dest: "openai_gelu", Type: Switch, dest: 483, Action: SetTrue, Default: "false", Group: "network size"},
+	{Name: "--squared-relu", Dest: "squared_relu", Type: Switch, dest: 162, Action: SetTrue, Default: "false", Group: "network size"},
+	{Name: "--swiglu", Dest: "swiglu", Type: Switch, dest: 163, Action: SetTrue, Default: "false", Group: "network size"},
+	{Name: "--quick-geglu", Dest: "quick_geglu", Type: Switch, dest: 164, Action: SetTrue, Default: "false", Group: "network size"},
+	{Name: "--onnx-safe", Dest: "onnx_safe", Type: Truth, dest: 165, Group: "network size"},
+	{Name: "--bert-no-binary-head", Dest: "bert_binary_head", Type: Switch, dest: 484, Action: SetFalse, Default: "true", Group: "network size"},
+	{Name: "--untie-embeddings-and-output-weights", Dest: "untie_embeddings_and_output_weights", Type: Switch, dest: 166, Action: SetTrue, Default: "false", Group: "network size"},
+	{Name: "--weight-decay", Dest: "weight_decay", Type: Float, dest: 167, Default: "0.01", Group: "regularization"},
+	{Name: "--apply-wd-to-qk-layernorm", Dest: "apply_wd_to_qk_layernorm", Type: Switch, dest: 485, Since: V016, Action: SetTrue, Default: "false", Group: "regularization"},
+	{Name: "--clip-grad", Dest: "clip_grad", Type: Float, dest: 168, Default: "1", Group: "regularization"},
+	{Name: "--adam-beta1", Dest: "adam_beta1", Type: Float, dest: 486, Default: "0.9", Group: "regularization"},
+	{Name: "--adam-beta2", Dest: "adam_beta2", Type: Float, dest: 487, Default: "0.999", Group: "regularization"},
+	{Name: "--adam-eps", Dest: "adam_eps", Type: Float, dest: 488, Default: "1e-08", Group: "regularization"},
+	{Name: "--sgd-momentum", Dest: "sgd_momentum", Type: Float, dest: 489, Default: "0.9", Group: "regularization"},
+	{Name: "--muon-momentum", Dest: "muon_momentum", Type: Float, dest: 490, Since: V016, Default: "0.9", Group: "regularization"},
+	{Name: "--muon-no-split-qkv", Dest: "muon_split_qkv", Type: Switch, dest: 491, Since: V016, Action: SetFalse, Default: "true", Group: "regularization"},
+	{Name: "--muon-nesterov", Dest: "muon_nesterov", Type: Switch, dest: 492, Since: V018, Action: SetTrue, Default: "false", Group: "regularization"},
+	{Name: "--muon-scale-mode", Dest: "muon_scale_mode", Type: Str, dest: 493, Since: V016, Choices: []string{"spectral", "unit_rms_norm", "shape_scaling"}, Default: "spectral", Group: "regularization"},
+	{Name: "--muon-fp32-matmul-prec", Dest: "muon_fp32_matmul_prec", Type: Str, dest: 494, Since: V016, Choices: []string{"low", "medium", "high"}, Default: "medium", Group: "regularization"},
+	{Name: "--muon-coefficient-type", Dest: "muon_coefficient_type", Type: Str, dest: 495, Since: V017, Default: "quintic", Group: "regularization"},
+	{Name: "--muon-num-ns-steps", Dest: "muon_num_ns_steps", Type: Int, dest: 496, Since: V016, Default: "5", Group: "regularization"},
+	{Name: "--muon-tp-mode", Dest: "muon_tp_mode", Type: Str, dest: 169, Since: Main, Choices: []string{"blockwise", "duplicated", "distributed"}, Default: "duplicated", Group: "regularization"},
+	{Name: "--muon-use-syrk", Dest: "muon_use_syrk", Type: Switch, dest: 497, Since: Main, Action: SetTrue, Default: "false", Group: "regularization"},
+	{Name: "--muon-extra-scale-factor", Dest: "muon_extra_scale_factor", Type: Float, dest: 498, Since: V016, Default: "1", Group: "regularization"},
+	{Name: "--muon-scalar-optimizer", Dest: "muon_scalar_optimizer", Type: Str, dest: 499, Since: V017, Choices: []string{"adam", "lion"}, Default: "adam", Group: "regularization"},
+	{Name: "--lion-beta1", Dest: "lion_beta1", Type: Float, dest: 500, Since: V017, Default: "0.95", Group: "regularization"},
+	{Name: "--lion-beta2", Dest: "lion_beta2", Type: Float, dest: 501, Since: V017, Default: "0.98", Group: "regularization"},
+	{Name: "--no-weight-decay-cond-type", Dest: "no_weight_decay_cond_type", Type: Str, dest: 502, Since: V016, Choices: []string{"apply_wd_to_qk_layernorm"}, Group: "regularization"},
+	{Name: "--profile", Dest: "profile", Type: Switch, dest: 170, Action: SetTrue, Default: "false", Group: "profiling"},
+	{Name: "--profile-step-start", Dest: "profile_step_start", Type: Int, dest: 503, Default: "10", Group: "profiling"},
+	{Name: "--profile-step-end", Dest: "profile_step_end", Type: Int, dest: 504, Default: "12", Group: "profiling"},
+	{Name: "--use-pytorch-profiler", Dest: "use_pytorch_profiler", Type: Switch, dest: 505, Action: SetTrue, Default: "false", Group: "profiling"},
+	{Name: "--pytorch-profiler-collect-shapes", Dest: "pytorch_profiler_collect_shapes", Type: Switch, dest: 506, Since: V017, Action: SetTrue, Default: "false", Group: "profiling"},
+	{Name: "--pytorch-profiler-collect-callstack", Dest: "pytorch_profiler_collect_callstack", Type: Switch, dest: 507, Since: V017, Action: SetTrue, Default: "false", Group: "profiling"},
+	{Name: "--pytorch-profiler-collect-chakra", Dest: "pytorch_profiler_collect_chakra", Type: Switch, dest: 508, Since: V017, Action: SetTrue, Default: "false", Group: "profiling"},
+	{Name: "--profile-ranks", Dest: "profile_ranks", Type: Int, dest: 509, Since: V017, Nargs: "+", Group: "profiling"},
+	{Name: "--record-memory-history", Dest: "record_memory_history", Type: Switch, dest: 510, Action: SetTrue, Default: "false", Group: "profiling"},
+	{Name: "--memory-snapshot-path", Dest: "memory_snapshot_path", Type: Str, dest: 511, Default: "snapshot.pickle", Group: "profiling"},
+	{Name: "--record-shapes", Dest: "record_shapes", Type: Switch, dest: 512, Since: V018, Action: SetTrue, Default: "false", Group: "profiling"},
+	{Name: "--nvtx-ranges", Dest: "nvtx_ranges", Type: Switch, dest: 513, Since: V018, Action: SetTrue, Default: "false", Group: "profiling"},
+	{Name: "--micro-batch-size", Dest: "micro_batch_size", Type: Int, dest: 171, Group: "training"},
+	{Name: "--global-batch-size", Dest: "global_batch_size", Type: Int, dest: 172, Group: "training"},
+	{Name: "--rampup-batch-size", Dest: "rampup_batch_size", Type: Int, dest: 173, Since: V016, Nargs: "3", Group: "training"},
+	{Name: "--step-batch-size-schedule", Dest: "step_batch_size_schedule", Type: Str, dest: 174, Since: V018, Group: "training"},
+	{Name: "--decrease-batch-size-if-needed", Dest: "decrease_batch_size_if_needed", Type: Switch, dest: 175, Action: SetTrue, Default: "false", Group: "training"},
+	{Name: "--empty-unused-memory-level", Dest: "empty_unused_memory_level", Type: Int, dest: 514, Choices: []string{"0", "1", "2"}, Default: "0", Group: "training"},
+	{Name: "--check-weight-hash-across-dp-replicas-interval", Dest: "check_weight_hash_across_dp_replicas_interval", Type: Int, dest: 176, Group: "training"},
+	{Name: "--gpu-sniff-test-interval", Dest: "gpu_sniff_test_interval", Type: Int, dest: 515, Since: V018, Group: "training"},
+	{Name: "--train-sync-interval", Dest: "train_sync_interval", Type: Int, dest: 516, Group: "training"},
+	{Name: "--train-iters", Dest: "train_iters", Type: Int, dest: 177, Group: "training"},
+	{Name: "--train-samples", Dest: "train_samples", Type: Int, dest: 178, Group: "training"},
+	{Name: "--exit-interval", Dest: "exit_interval", Type: Int, dest: 179, Group: "training"},
+	{Name: "--exit-duration-in-mins", Dest: "exit_duration_in_mins", Type: Int, dest: 180, Group: "training"},
+	{Name: "--exit-signal-handler", Dest: "exit_signal_handler", Type: Switch, dest: 181, Action: SetTrue, Default: "false", Group: "training"},
+	{Name: "--exit-signal", Dest: "exit_signal", Type: Signal, dest: 182, Since: V016, Default: "15", Group: "training"},
+	{Name: "--exit-signal-handler-for-dataloader", Dest: "exit_signal_handler_for_dataloader", Type: Switch, dest: 517, Since: V016, Action: SetTrue, Default: "false", Group: "training"},
+	{Name: "--exit-signal-handler-for-training", Dest: "exit_signal_handler_for_training", Type: Switch, dest: 518, Since: V017, Action: SetTrue, Default: "false", Group: "training"},
+	{Name: "--manual-gc", Dest: "manual_gc", Type: Switch, dest: 519, Action: SetTrue, Default: "false", Group: "training"},
+	{Name: "--manual-gc-interval", Dest: "manual_gc_interval", Type: Int, dest: 520, Default: "0", Group: "training"},
+	{Name: "--no-manual-gc-eval", Dest: "manual_gc_eval", Type: Switch, dest: 521, Since: V016, Aliases: []string{"--disable-manual-gc-eval"}, Action: SetFalse, Default: "true", Group: "training"},
+	{Name: "--iterations-to-skip", Dest: "iterations_to_skip", Type: Int, dest: 522, Nargs: "+", Group: "training"},
+	{Name: "--batch-size", Dest: "batch_size", Type: Int, dest: 183, Group: "training"},
+	{Name: "--recompute-activations", Dest: "recompute_activations", Type: Switch, dest: 184, Action: SetTrue, Default: "false", Group: "training"},
+	{Name: "--no-check-for-nan-in-loss-and-grad", Dest: "check_for_nan_in_loss_and_grad", Type: Switch, dest: 185, Action: SetFalse, Default: "true", Group: "training"},
+	{Name: "--check-for-large-grads", Dest: "check_for_large_grads", Type: Switch, dest: 523, Action: SetTrue, Default: "false", Group: "training"},
+	{Name: "--result-rejected-tracker-filename", Dest: "result_rejected_tracker_filename", Type: Str, dest: 524, Group: "training"},
+	{Name: "--tp-comm-overlap-cfg", Dest: "tp_comm_overlap_cfg", Type: Str, dest: 525, Group: "training"},
+	{Name: "--checkpoint-activations", Dest: "checkpoint_activations", Type: Switch, dest: 186, Action: SetTrue, Default: "false", Group: "training"},
+	{Name: "--no-masked-softmax-fusion", Dest: "masked_softmax_fusion", Type: Switch, dest: 187, Action: SetFalse, Default: "true", Group: "training"},
+	{Name: "--no-bias-gelu-fusion", Dest: "bias_gelu_fusion", Type: Switch, dest: 188, Action: SetFalse, Default: "true", Group: "training"},
+	{Name: "--no-bias-swiglu-fusion", Dest: "bias_swiglu_fusion", Type: Switch, dest: 189, Action: SetFalse, Default: "true", Group: "training"},
+	{Name: "--no-bias-dropout-fusion", Dest: "bias_dropout_fusion", Type: Switch, dest: 190, Action: SetFalse, Default: "true", Group: "training"},
+	{Name: "--no-rope-fusion", Dest: "apply_rope_fusion", Type: Switch, dest: 191, Action: SetFalse, Default: "true", Group: "training"},
+	{Name: "--rope-type", Dest: "rope_type", Type: Str, dest: 192, Choices: []string{"rope", "yarn"}, Group: "training"},
+	{Name: "--use-flash-attn", Dest: "use_flash_attn", Type: Switch, dest: 193, Action: SetTrue, Default: "false", Group: "training"},
+	{Name: "--optimizer", Dest: "optimizer", Type: Str, dest: 194, Since: V018, Choices: []string{"adam", "sgd", "muon", "dist_muon", "lion", "soap", "adaptive_muon"}, Default: "adam", Group: "training"},
+	{Name: "--optimizer-cpu-offload", Dest: "optimizer_cpu_offload", Type: Switch, dest: 195, Action: SetTrue, Default: "false", Group: "training"},
+	{Name: "--optimizer-cuda-graph", Dest: "optimizer_cuda_graph", Type: Switch, dest: 526, Since: V017, Action: SetTrue, Default: "false", Group: "training"},
+	{Name: "--optimizer-offload-fraction", Dest: "optimizer_offload_fraction", Type: Float, dest: 196, Default: "1", Group: "training"},
+	{Name: "--use-torch-optimizer-for-cpu-offload", Dest: "use_torch_optimizer_for_cpu_offload", Type: Switch, dest: 527, Action: SetTrue, Default: "false", Group: "training"},
+	{Name: "--overlap-cpu-optimizer-d2h-h2d", Dest: "overlap_cpu_optimizer_d2h_h2d", Type: Switch, dest: 528, Action: SetTrue, Default: "false", Group: "training"},
+	{Name: "--dump-param-to-param-group-map", Dest: "dump_param_to_param_group_map", Type: Str, dest: 529, Since: V016, Group: "training"},
+	{Name: "--no-pin-cpu-grads", Dest: "pin_cpu_grads", Type: Switch, dest: 530, Action: SetFalse, Default: "true", Group: "training"},
+	{Name: "--no-pin-cpu-params", Dest: "pin_cpu_params", Type: Switch, dest: 531, Action: SetFalse, Default: "true", Group: "training"},
+	{Name: "--dataloader-type", Dest: "dataloader_type", Type: Str, dest: 197, Choices: []string{"single", "cyclic", "external"}, Group: "training"},
+	{Name: "--no-persist-layer-norm", Dest: "no_persist_layer_norm", Type: Switch, dest: 532, Action: SetTrue, Default: "false", Group: "training"},
+	{Name: "--no-gradient-accumulation-fusion", Dest: "gradient_accumulation_fusion", Type: Switch, dest: 198, Action: SetFalse, Default: "true", Group: "training"},
+	{Name: "--use-mcore-models", Dest: "deprecated_use_mcore_models", Type: Switch, dest: 199, Action: SetTrue, Default: "false", Group: "training"},
+	{Name: "--perform-rl-step", Dest: "perform_rl_step", Type: Switch, dest: 200, Action: SetTrue, Default: "false", Group: "rl"},
+	{Name: "--rl-prompts-per-eval", Dest: "rl_prompts_per_eval", Type: Int, dest: 533, Default: "32", Group: "rl"},
+	{Name: "--grpo-prompts-per-step", Dest: "grpo_prompts_per_step", Type: Int, dest: 534, Default: "32", Group: "rl"},
+	{Name: "--grpo-group-size", Dest: "grpo_group_size", Type: Int, dest: 201, Default: "2", Group: "rl"},
+	{Name: "--rl-generation-lag", Dest: "rl_generation_lag", Type: Float, dest: 202, Since: Main, Group: "rl"},
+	{Name: "--rl-max-inflight-requests", Dest: "rl_max_inflight_requests", Type: Int, dest: 535, Since: Main, Group: "rl"},
+	{Name: "--rl-submission-granularity", Dest: "rl_submission_granularity", Type: Str, dest: 536, Since: V019, Choices: []string{"R", "G", "B"}, Default: "B", Group: "rl"},
+	{Name: "--rl-consumption-granularity", Dest: "rl_consumption_granularity", Type: Str, dest: 537, Since: V019, Choices: []string{"R", "G", "B"}, Default: "B", Group: "rl"},
+	{Name: "--rl-durable-rollout-bank", Dest: "rl_durable_rollout_bank", Type: Switch, dest: 538, Since: Main, Action: SetTrue, Default: "false", Group: "rl"},
+	{Name: "--rl-rollout-bank-dir", Dest: "rl_rollout_bank_dir", Type: Str, dest: 539, Since: Main, Group: "rl"},
+	{Name: "--rl-rollout-bank-max-bytes", Dest: "rl_rollout_bank_max_bytes", Type: Int, dest: 540, Since: Main, Default: "0", Group: "rl"},
+	{Name: "--grpo-iterations", Dest: "grpo_iterations", Type: Int, dest: 541, Default: "2", Group: "rl"},
+	{Name: "--grpo-clamp-eps-lower", Dest: "grpo_clamp_eps_lower", Type: Float, dest: 542, Default: "0.01", Group: "rl"},
+	{Name: "--grpo-clamp-eps-upper", Dest: "grpo_clamp_eps_upper", Type: Float, dest: 543, Default: "0.01", Group: "rl"},
+	{Name: "--grpo-kl-beta", Dest: "grpo_kl_beta", Type: Float, dest: 544, Default: "0.001", Group: "rl"},
+	{Name: "--grpo-entropy-term-weight", Dest: "grpo_entropy_term_weight", Type: Float, dest: 545, Default: "0", Group: "rl"},
+	{Name: "--grpo-filter-groups-with-same-reward", Dest: "grpo_filter_groups_with_same_reward", Type: Switch, dest: 546, Action: SetTrue, Default: "false", Group: "rl"},
+	{Name: "--langrl-env-config", Dest: "langrl_env_config", Type: Str, dest: 547, Group: "rl"},
+	{Name: "--rl-default-temperature", Dest: "rl_default_temperature", Type: Float, dest: 548, Since: V016, Default: "1", Group: "rl"},
+	{Name: "--rl-default-top-p", Dest: "rl_default_top_p", Type: Float, dest: 549, Since: V016, Default: "0", Group: "rl"},
+	{Name: "--rl-default-top-k", Dest: "rl_default_top_k", Type: Int, dest: 550, Since: V016, Default: "-1", Group: "rl"},
+	{Name: "--rl-offload-optimizer-during-inference", Dest: "rl_offload_optimizer_during_inference", Type: Switch, dest: 551, Action: SetTrue, Default: "false", Group: "rl"},
+	{Name: "--rl-kv-cache-management-mode", Dest: "rl_kv_cache_management_mode", Type: Str, dest: 552, Since: V017, Choices: []string{"persist", "offload", "recompute"}, Default: "persist", Group: "rl"},
+	{Name: "--rl-persist-cuda-graphs", Dest: "rl_persist_cuda_graphs", Type: Switch, dest: 203, Since: V017, Aliases: []string{"--no-rl-persist-cuda-graphs"}, Action: Toggle, Default: "false", Group: "rl"},
+	{Name: "--rl-partial-rollouts", Dest: "rl_partial_rollouts", Type: Switch, dest: 204, Aliases: []string{"--no-rl-partial-rollouts"}, Action: Toggle, Default: "false", Group: "rl"},
+	{Name: "--rl-inference-logprobs-is-correction", Dest: "rl_inference_logprobs_is_correction", Type: Switch, dest: 553, Aliases: []string{"--no-rl-inference-logprobs-is-correction"}, Action: Toggle, Default: "false", Group: "rl"},
+	{Name: "--rl-importance-sampling-truncation-coef", Dest: "rl_importance_sampling_truncation_coef", Type: Float, dest: 554, Group: "rl"},
+	{Name: "--rl-use-sequence-packing", Dest: "rl_use_sequence_packing", Type: Switch, dest: 205, Since: V016, Aliases: []string{"--no-rl-use-sequence-packing"}, Action: Toggle, Default: "false", Group: "rl"},
+	{Name: "--rl-sequence-packing-max-sequences-per-bin", Dest: "rl_sequence_packing_max_sequences_per_bin", Type: Int, dest: 555, Since: V016, Default: "50", Group: "rl"},
+	{Name: "--rl-sequence-packing-algo", Dest: "rl_sequence_packing_algo", Type: Str, dest: 556, Choices: []string{"fifo", "round-robin"}, Default: "fifo", Group: "rl"},
+	{Name: "--rl-training-cuda-graphs", Dest: "rl_training_cuda_graphs", Type: Switch, dest: 557, Since: V016, Aliases: []string{"--no-rl-training-cuda-graphs"}, Action: Toggle, Default: "false", Group: "rl"},
+	{Name: "--rl-inference-tensor-model-parallel-size", Dest: "rl_inference_tensor_model_parallel_size", Type: Int, dest: 558, Since: V016, Group: "rl"},
+	{Name: "--rl-inference-pipeline-model-parallel-size", Dest: "rl_inference_pipeline_model_parallel_size", Type: Int, dest: 559, Since: V016, Group: "rl"},
+	{Name: "--rl-inference-expert-model-parallel-size", Dest: "rl_inference_expert_model_parallel_size", Type: Int, dest: 560, Since: V016, Group: "rl"},
+	{Name: "--rl-inference-expert-tensor-model-parallel-size", Dest: "rl_inference_expert_tensor_model_parallel_size", Type: Int, dest: 561, Since: V016, Group: "rl"},
+	{Name: "--rl-inference-model-unified-memory-level", Dest: "rl_inference_model_unified_memory_level", Type: Int, dest: 562, Since: V016, Choices: []string{"0", "1"}, Default: "0", Group: "rl"},
+	{Name: "--rl-offload-inference-model-weights-when-idle", Dest: "rl_offload_inference_model_weights_when_idle", Type: Switch, dest: 563, Since: V016, Aliases: []string{"--no-rl-offload-inference-model-weights-when-idle"}, Action: Toggle, Default: "false", Group: "rl"},
+	{Name: "--refit-method", Dest: "refit_method", Type: Str, dest: 564, Since: V016, Choices: []string{"nccl", "gloo", "nvshmem"}, Default: "gloo", Group: "rl"},
+	{Name: "--rl-verify-model-weights-swap", Dest: "rl_verify_model_weights_swap", Type: Switch, dest: 565, Since: V016, Aliases: []string{"--no-rl-verify-model-weights-swap"}, Action: Toggle, Default: "false", Group: "rl"},
+	{Name: "--rl-skip-bos-token", Dest: "rl_skip_bos_token", Type: Switch, dest: 566, Since: V016, Aliases: []string{"--no-rl-skip-bos-token"}, Action: Toggle, Default: "false", Group: "rl"},
+	{Name: "--rl-profile", Dest: "rl_profile", Type: Switch, dest: 567, Since: V019, Action: SetTrue, Default: "false", Group: "rl"},
+	{Name: "--rl-profile-dir", Dest: "rl_profile_dir", Type: Str, dest: 568, Since: V019, Group: "rl"},
+	{Name: "--rl-inference-parsers", Dest: "rl_inference_parsers", Type: Str, dest: 569, Since: V017, Nargs: "*", Group: "rl"},
+	{Name: "--seed", Dest: "seed", Type: Int, dest: 206, Default: "1234", Group: "RNG and initialization"},
+	{Name: "--te-rng-tracker", Dest: "te_rng_tracker", Type: Switch, dest: 570, Action: SetTrue, Default: "false", Group: "RNG and initialization"},
+	{Name: "--inference-rng-tracker", Dest: "inference_rng_tracker", Type: Switch, dest: 571, Action: SetTrue, Default: "false", Group: "RNG and initialization"},
+	{Name: "--data-parallel-random-init", Dest: "data_parallel_random_init", Type: Switch, dest: 572, Action: SetTrue, Default: "false", Group: "RNG and initialization"},
+	{Name: "--init-method-xavier-uniform", Dest: "init_method_xavier_uniform", Type: Switch, dest: 573, Action: SetTrue, Default: "false", Group: "RNG and initialization"},
+	{Name: "--lr-decay-style", Dest: "lr_decay_style", Type: Str, dest: 207, Choices: []string{"constant", "linear", "cosine", "inverse-square-root", "WSD"}, Default: "linear", Group: "learning rate and weight decay"},
+	{Name: "--lr-wsd-decay-style", Dest: "lr_wsd_decay_style", Type: Str, dest: 574, Choices: []string{"exponential", "linear", "cosine", "minus_sqrt"}, Default: "exponential", Group: "learning rate and weight decay"},
+	{Name: "--lr-decay-iters", Dest: "lr_decay_iters", Type: Int, dest: 208, Group: "learning rate and weight decay"},
+	{Name: "--lr-decay-samples", Dest: "lr_decay_samples", Type: Int, dest: 209, Group: "learning rate and weight decay"},
+	{Name: "--lr-wsd-decay-iters", Dest: "lr_wsd_decay_iters", Type: Int, dest: 210, Group: "learning rate and weight decay"},
+	{Name: "--lr-wsd-decay-samples", Dest: "lr_wsd_decay_samples", Type: Int, dest: 211, Group: "learning rate and weight decay"},
+	{Name: "--lr-warmup-fraction", Dest: "lr_warmup_fraction", Type: Float, dest: 212, Group: "learning rate and weight decay"},
+	{Name: "--lr-warmup-iters", Dest: "lr_warmup_iters", Type: Int, dest: 213, Default: "0", Group: "learning rate and weight decay"},
+	{Name: "--lr-warmup-samples", Dest: "lr_warmup_samples", Type: Int, dest: 214, Default: "0", Group: "learning rate and weight decay"},
+	{Name: "--lr-warmup-init", Dest: "lr_warmup_init", Type: Float, dest: 215, Default: "0", Group: "learning rate and weight decay"},
+	{Name: "--override-opt_param-scheduler", Dest: "override_opt_param_scheduler", Type: Switch, dest: 216, Aliases: []string{"--override-opt-param-scheduler"}, Action: SetTrue, Default: "false", Group: "learning rate and weight decay"},
+	{Name: "--use-checkpoint-opt_param-scheduler", Dest: "use_checkpoint_opt_param_scheduler", Type: Switch, dest: 217, Aliases: []string{"--use-checkpoint-opt-param-scheduler"}, Action: SetTrue, Default: "false", Group: "learning rate and weight decay"},
+	{Name: "--start-weight-decay", Dest: "start_weight_decay", Type: Float, dest: 218, Group: "learning rate and weight decay"},
+	{Name: "--end-weight-decay", Dest: "end_weight_decay", Type: Float, dest: 219, Group: "learning rate and weight decay"},
+	{Name: "--weight-decay-incr-style", Dest: "weight_decay_incr_style", Type: Str, dest: 220, Choices: []string{"constant", "linear", "cosine"}, Default: "constant", Group: "learning rate and weight decay"},
+	{Name: "--lr", Dest: "lr", Type: Float, dest: 221, Group: "learning rate and weight decay"},
+	{Name: "--warmup", Dest: "warmup", Type: Int, dest: 222, Group: "learning rate and weight decay"},
+	{Name: "--min-lr", Dest: "min_lr", Type: Float, dest: 223, Default: "0", Group: "learning rate and weight decay"},
+	{Name: "--decoupled-lr", Dest: "decoupled_lr", Type: Float, dest: 224, Group: "learning rate and weight decay"},
+	{Name: "--decoupled-min-lr", Dest: "decoupled_min_lr", Type: Float, dest: 225, Group: "learning rate and weight decay"},
+	{Name: "--freeze-all-layers", Dest: "freeze_all_layers", Type: Switch, dest: 226, Since: V019, Action: SetTrue, Default: "false", Group: "learning rate and weight decay"},
+	{Name: "--save", Dest: "save", Type: Str, dest: 227, Group: "checkpointing"},
+	{Name: "--save-interval", Dest: "save_interval", Type: Int, dest: 228, Aliases: []string{"--persistent-save-interval"}, Group: "checkpointing"},
+	{Name: "--save-params-interval", Dest: "save_params_interval", Type: Int, dest: 229, Since: V018, Group: "checkpointing"},
+	{Name: "--save-activations-interval", Dest: "save_activations_interval", Type: Int, dest: 575, Since: V018, Group: "checkpointing"},
+	{Name: "--save-tokens-per-expert-interval", Dest: "save_tokens_per_expert_interval", Type: Int, dest: 576, Since: V018, Group: "checkpointing"},
+	{Name: "--save-wgrads-interval", Dest: "save_wgrads_interval", Type: Int, dest: 577, Since: V016, Group: "checkpointing"},
+	{Name: "--save-dgrads-interval", Dest: "save_dgrads_interval", Type: Int, dest: 578, Since: V016, Group: "checkpointing"},
+	{Name: "--save-retain-interval", Dest: "save_retain_interval", Type: Int, dest: 230, Group: "checkpointing"},
+	{Name: "--load", Dest: "load", Type: Str, dest: 231, Group: "checkpointing"},
+	{Name: "--load-main-params-from-ckpt", Dest: "load_main_params_from_ckpt", Type: Switch, dest: 232, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--non-persistent-save-interval", Dest: "non_persistent_save_interval", Type: Int, dest: 233, Group: "checkpointing"},
+	{Name: "--non-persistent-ckpt-type", Dest: "non_persistent_ckpt_type", Type: Str, dest: 234, Since: V016, Choices: []string{"global", "local", "in_memory"}, Group: "checkpointing"},
+	{Name: "--non-persistent-global-ckpt-dir", Dest: "non_persistent_global_ckpt_dir", Type: Str, dest: 235, Group: "checkpointing"},
+	{Name: "--non-persistent-local-ckpt-dir", Dest: "non_persistent_local_ckpt_dir", Type: Str, dest: 236, Group: "checkpointing"},
+	{Name: "--non-persistent-local-ckpt-algo", Dest: "non_persistent_local_ckpt_algo", Type: Str, dest: 579, Choices: []string{"fully_parallel", "atomic"}, Default: "fully_parallel", Group: "checkpointing"},
+	{Name: "--finetune", Dest: "finetune", Type: Switch, dest: 237, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--pretrained-checkpoint", Dest: "pretrained_checkpoint", Type: Str, dest: 238, Group: "checkpointing"},
+	{Name: "--ckpt-step", Dest: "ckpt_step", Type: Int, dest: 239, Group: "checkpointing"},
+	{Name: "--use-checkpoint-args", Dest: "use_checkpoint_args", Type: Switch, dest: 240, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--use-mp-args-from-checkpoint-args", Dest: "use_mp_args_from_checkpoint_args", Type: Switch, dest: 580, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--no-use-tokenizer-model-from-checkpoint-args", Dest: "use_tokenizer_model_from_checkpoint_args", Type: Switch, dest: 581, Since: V016, Aliases: []string{"--disable-use-tokenizer-model-from-checkpoint-args"}, Action: SetFalse, Default: "true", Group: "checkpointing"},
+	{Name: "--exit-on-missing-checkpoint", Dest: "exit_on_missing_checkpoint", Type: Switch, dest: 241, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--ckpt-format", Dest: "ckpt_format", Type: Str, dest: 242, Since: V016, Choices: []string{"torch", "torch_dist", "torch_dcp", "fsdp_dtensor"}, Default: "torch_dist", Group: "checkpointing"},
+	{Name: "--auto-detect-ckpt-format", Dest: "auto_detect_ckpt_format", Type: Switch, dest: 243, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--ckpt-convert-format", Dest: "ckpt_convert_format", Type: Str, dest: 244, Since: V016, Choices: []string{"torch", "torch_dist"}, Group: "checkpointing"},
+	{Name: "--ckpt-convert-save", Dest: "ckpt_convert_save", Type: Str, dest: 245, Group: "checkpointing"},
+	{Name: "--ckpt-convert-update-legacy-dist-opt-format", Dest: "ckpt_convert_update_legacy_dist_opt_format", Type: Switch, dest: 582, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--no-ckpt-fully-parallel-save", Dest: "ckpt_fully_parallel_save", Type: Switch, dest: 583, Since: V017, Action: SetFalse, Default: "true", Group: "checkpointing"},
+	{Name: "--async-save", Dest: "async_save", Type: Switch, dest: 246, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--async-strategy", Dest: "async_strategy", Type: Str, dest: 584, Since: V017, Choices: []string{"nvrx", "mcore"}, Default: "nvrx", Group: "checkpointing"},
+	{Name: "--use-persistent-ckpt-worker", Dest: "use_persistent_ckpt_worker", Type: Switch, dest: 247, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--async-ckpt-cpu-priority", Dest: "async_ckpt_cpu_priority", Type: Int, dest: 585, Since: V017, Default: "10", Group: "checkpointing"},
+	{Name: "--async-ckpt-io-priority", Dest: "async_ckpt_io_priority", Type: Int, dest: 586, Since: V017, Default: "3", Group: "checkpointing"},
+	{Name: "--async-ckpt-use-cpu-shm", Dest: "async_ckpt_use_cpu_shm", Type: Switch, dest: 587, Since: V018, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--ckpt-fully-parallel-load", Dest: "ckpt_fully_parallel_load", Type: Switch, dest: 588, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--ckpt-fully-parallel-load-exchange-algo", Dest: "ckpt_fully_parallel_load_exchange_algo", Type: Str, dest: 589, Since: V017, Choices: []string{"broadcast", "gather_rounds", "gather_object"}, Default: "broadcast", Group: "checkpointing"},
+	{Name: "--ckpt-fully-parallel-load-per-rank-objects", Dest: "ckpt_fully_parallel_load_per_rank_objects", Type: Switch, dest: 590, Since: Main, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--ckpt-fully-parallel-save-process-group", Dest: "ckpt_fully_parallel_save_process_group", Type: Str, dest: 248, Since: V017, Choices: []string{"dp", "ep_dp"}, Default: "dp", Group: "checkpointing"},
+	{Name: "--ckpt-fully-parallel-load-process-group", Dest: "ckpt_fully_parallel_load_process_group", Type: Str, dest: 249, Since: V017, Choices: []string{"dp", "ep_dp"}, Default: "dp", Group: "checkpointing"},
+	{Name: "--ckpt-assume-constant-structure", Dest: "ckpt_assume_constant_structure", Type: Switch, dest: 591, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--ckpt-pg-tensors-cache-path", Dest: "ckpt_pg_tensors_cache_path", Type: Str, dest: 250, Since: Main, Group: "checkpointing"},
+	{Name: "--ckpt-pg-tensors-cache-create", Dest: "ckpt_pg_tensors_cache_create", Type: Switch, dest: 592, Since: Main, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--no-ckpt-load-validate-sharding-integrity", Dest: "ckpt_load_validate_sharding_integrity", Type: Switch, dest: 593, Since: V018, Aliases: []string{"--disable-ckpt-load-validate-sharding-integrity"}, Action: SetFalse, Default: "true", Group: "checkpointing"},
+	{Name: "--no-strict-fsdp-dtensor-load", Dest: "strict_fsdp_dtensor_load", Type: Switch, dest: 594, Since: V016, Aliases: []string{"--disable-strict-fsdp-dtensor-load"}, Action: SetFalse, Default: "true", Group: "checkpointing"},
+	{Name: "--dist-ckpt-strictness", Dest: "dist_ckpt_strictness", Type: Str, dest: 595, Choices: []string{"assume_ok_unexpected", "log_unexpected", "log_all", "raise_unexpected", "raise_all", "return_unexpected", "return_all", "ignore_all"}, Default: "assume_ok_unexpected", Group: "checkpointing"},
+	{Name: "--dist-ckpt-save-pre-mcore-014", Dest: "dist_ckpt_save_pre_mcore_014", Type: Switch, dest: 596, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--dist-ckpt-optim-fully-reshardable", Dest: "dist_ckpt_optim_fully_reshardable", Type: Switch, dest: 251, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--distrib-optim-fully-reshardable-mem-efficient", Dest: "distrib_optim_fully_reshardable_mem_efficient", Type: Switch, dest: 252, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--no-save-tokenizer-assets", Dest: "save_tokenizer_assets", Type: Switch, dest: 597, Since: Main, Aliases: []string{"--disable-save-tokenizer-assets"}, Action: SetFalse, Default: "true", Group: "checkpointing"},
+	{Name: "--replication", Dest: "replication", Type: Switch, dest: 253, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--replication-jump", Dest: "replication_jump", Type: Int, dest: 254, Group: "checkpointing"},
+	{Name: "--replication-factor", Dest: "replication_factor", Type: Int, dest: 598, Default: "2", Group: "checkpointing"},
+	{Name: "--verify-integrity", Dest: "verify_integrity", Type: Switch, dest: 255, Since: V017, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--no-save-optim", Dest: "no_save_optim", Type: Switch, dest: 599, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--no-save-rng", Dest: "no_save_rng", Type: Switch, dest: 600, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--no-load-optim", Dest: "no_load_optim", Type: Switch, dest: 256, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--no-load-rng", Dest: "no_load_rng", Type: Switch, dest: 257, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--override-ckpt-iteration", Dest: "override_ckpt_iteration", Type: Int, dest: 258, Since: V019, Group: "checkpointing"},
+	{Name: "--use-dist-ckpt", Dest: "use_dist_ckpt_deprecated", Type: Switch, dest: 259, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--dist-ckpt-format", Dest: "dist_ckpt_format_deprecated", Type: Str, dest: 260, Group: "checkpointing"},
+	{Name: "--dist-ckpt-workers", Dest: "dist_ckpt_workers", Type: Int, dest: 601, Since: V017, Default: "1", Group: "checkpointing"},
+	{Name: "--ckpt-fully-parallel-save", Dest: "ckpt_fully_parallel_save_deprecated", Type: Switch, dest: 261, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--ckpt-drop-redundant-extra-state", Dest: "ckpt_drop_redundant_extra_state", Type: Switch, dest: 602, Since: Main, Action: SetTrue, Default: "false", Group: "checkpointing"},
+	{Name: "--grad-reduce-in-bf16", Dest: "grad_reduce_in_bf16", Type: Switch, dest: 262, Action: SetTrue, Default: "false", Group: "mixed precision"},
+	{Name: "--loss-scale", Dest: "loss_scale", Type: Float, dest: 263, Group: "mixed precision"},
+	{Name: "--initial-loss-scale", Dest: "initial_loss_scale", Type: Float, dest: 603, Default: "4.294967296e+09", Group: "mixed precision"},
+	{Name: "--min-loss-scale", Dest: "min_loss_scale", Type: Float, dest: 604, Default: "1", Group: "mixed precision"},
+	{Name: "--loss-scale-window", Dest: "loss_scale_window", Type: Float, dest: 605, Default: "1000", Group: "mixed precision"},
+	{Name: "--hysteresis", Dest: "hysteresis", Type: Int, dest: 606, Default: "2", Group: "mixed precision"},
+	{Name: "--attention-softmax-in-fp32", Dest: "attention_softmax_in_fp32", Type: Switch, dest: 607, Action: SetTrue, Default: "false", Group: "mixed precision"},
+	{Name: "--accumulate-allreduce-grads-in-fp32", Dest: "accumulate_allreduce_grads_in_fp32", Type: Switch, dest: 264, Action: SetTrue, Default: "false", Group: "mixed precision"},
+	{Name: "--fp16-lm-cross-entropy", Dest: "fp16_lm_cross_entropy", Type: Switch, dest: 265, Action: SetTrue, Default: "false", Group: "mixed precision"},
+	{Name: "--output-logit-dtype", Dest: "logit_dtype", Type: Str, dest: 608, Since: Main, Choices: []string{"bf16", "fp32"}, Group: "mixed precision"},
+	{Name: "--reuse-grad-buf-for-mxfp8-param-ag", Dest: "reuse_grad_buf_for_mxfp8_param_ag", Type: Switch, dest: 266, Action: SetTrue, Default: "false", Group: "mixed precision"},
+	{Name: "--mamba-training-ssm-states-dtype", Dest: "mamba_training_ssm_states_dtype", Type: Str, dest: 609, Since: V019, Choices: []string{"fp32", "bf16"}, Group: "mixed precision"},
+	{Name: "--distributed-backend", Dest: "distributed_backend", Type: Str, dest: 610, Choices: []string{"nccl", "gloo"}, Default: "nccl", Group: "distributed init"},
+	{Name: "--distributed-timeout-minutes", Dest: "distributed_timeout_minutes", Type: Int, dest: 267, Default: "10", Group: "distributed init"},
+	{Name: "--no-align-grad-reduce", Dest: "align_grad_reduce", Type: Switch, dest: 268, Since: V017, Aliases: []string{"--disable-align-grad-reduce"}, Action: SetFalse, Default: "true", Group: "distributed init"},
+	{Name: "--local-rank", Dest: "local_rank", Type: Int, dest: 269, Default: "0", Group: "distributed init"},
+	{Name: "--lazy-mpu-init", Dest: "lazy_mpu_init", Type: Switch, dest: 270, Since: V017, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--use-megatron-fsdp", Dest: "use_megatron_fsdp", Type: Switch, dest: 271, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--use-torch-fsdp2", Dest: "use_torch_fsdp2", Type: Switch, dest: 272, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--nccl-communicator-config-path", Dest: "nccl_communicator_config_path", Type: Str, dest: 611, Group: "distributed init"},
+	{Name: "--use-tp-pp-dp-mapping", Dest: "use_tp_pp_dp_mapping", Type: Switch, dest: 273, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--disable-gloo-process-groups", Dest: "use_gloo_process_groups", Type: Switch, dest: 274, Since: V017, Action: SetFalse, Default: "true", Group: "distributed init"},
+	{Name: "--use-sharp", Dest: "use_sharp", Type: Switch, dest: 275, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--sharp-enabled-group", Dest: "sharp_enabled_group", Type: Str, dest: 276, Choices: []string{"dp", "dp_replica"}, Group: "distributed init"},
+	{Name: "--high-priority-stream-groups", Dest: "high_priority_stream_groups", Type: Str, dest: 612, Since: V017, Nargs: "+", Group: "distributed init"},
+	{Name: "--distributed-timeout-seconds-after-init", Dest: "distributed_timeout_seconds_after_init", Type: Int, dest: 613, Group: "distributed init"},
+	{Name: "--flight-recorder-dump-path", Dest: "flight_recorder_dump_path", Type: Str, dest: 614, Since: V017, Group: "distributed init"},
+	{Name: "--flight-recorder-trace-buffer-size", Dest: "flight_recorder_trace_buffer_size", Type: Int, dest: 615, Since: V017, Default: "2000", Group: "distributed init"},
+	{Name: "--no-flight-recorder-dump-on-timeout", Dest: "flight_recorder_dump_on_timeout", Type: Switch, dest: 616, Since: V017, Aliases: []string{"--disable-flight-recorder-dump-on-timeout"}, Action: SetFalse, Default: "true", Group: "distributed init"},
+	{Name: "--flight-recorder-include-stack-trace", Dest: "flight_recorder_include_stack_trace", Type: Switch, dest: 617, Since: V017, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--no-flight-recorder-include-only-active", Dest: "flight_recorder_include_only_active", Type: Switch, dest: 618, Since: V017, Aliases: []string{"--disable-flight-recorder-include-only-active"}, Action: SetFalse, Default: "true", Group: "distributed init"},
+	{Name: "--no-flight-recorder-extra-dump-on-exec", Dest: "flight_recorder_extra_dump_on_exec", Type: Switch, dest: 619, Since: V017, Aliases: []string{"--disable-flight-recorder-extra-dump-on-exec"}, Action: SetFalse, Default: "true", Group: "distributed init"},
+	{Name: "--disable-jit-fuser", Dest: "disable_jit_fuser", Type: Switch, dest: 620, Since: V016, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--decoder-first-pipeline-num-layers", Dest: "decoder_first_pipeline_num_layers", Type: Int, dest: 277, Group: "distributed init"},
+	{Name: "--decoder-last-pipeline-num-layers", Dest: "decoder_last_pipeline_num_layers", Type: Int, dest: 278, Group: "distributed init"},
+	{Name: "--pipeline-model-parallel-layout", Dest: "pipeline_model_parallel_layout", Type: Str, dest: 279, Group: "distributed init"},
+	{Name: "--model-parallel-size", Dest: "model_parallel_size", Type: Int, dest: 280, Group: "distributed init"},
+	{Name: "--num-layers-per-virtual-pipeline-stage", Dest: "num_layers_per_virtual_pipeline_stage", Type: Int, dest: 281, Group: "distributed init"},
+	{Name: "--num-virtual-stages-per-pipeline-rank", Dest: "num_virtual_stages_per_pipeline_rank", Type: Int, dest: 282, Group: "distributed init"},
+	{Name: "--no-overlap-p2p-communication", Dest: "overlap_p2p_comm", Type: Switch, dest: 283, Action: SetFalse, Default: "true", Group: "distributed init"},
+	{Name: "--overlap-grad-reduce", Dest: "overlap_grad_reduce", Type: Switch, dest: 284, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--ddp-num-buckets", Dest: "ddp_num_buckets", Type: Int, dest: 285, Group: "distributed init"},
+	{Name: "--ddp-bucket-size", Dest: "ddp_bucket_size", Type: Int, dest: 286, Group: "distributed init"},
+	{Name: "--ddp-pad-buckets-for-high-nccl-busbw", Dest: "ddp_pad_buckets_for_high_nccl_busbw", Type: Switch, dest: 621, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--ddp-reduce-scatter-with-fp32-accumulation", Dest: "ddp_reduce_scatter_with_fp32_accumulation", Type: Switch, dest: 622, Since: V016, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--gtp-remat-reduce-scatter-with-fp32-accumulation", Dest: "gtp_remat_reduce_scatter_with_fp32_accumulation", Type: Switch, dest: 623, Since: Main, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--ddp-param-name-patterns-for-fp32-local-accumulation", Dest: "ddp_param_name_patterns_for_fp32_local_accumulation", Type: Str, dest: 287, Since: V017, Nargs: "+", Group: "distributed init"},
+	{Name: "--ddp-average-in-collective", Dest: "ddp_average_in_collective", Type: Switch, dest: 288, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--overlap-param-gather", Dest: "overlap_param_gather", Type: Switch, dest: 289, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--overlap-param-gather-with-optimizer-step", Dest: "overlap_param_gather_with_optimizer_step", Type: Switch, dest: 290, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--no-align-param-gather", Dest: "align_param_gather", Type: Switch, dest: 624, Action: SetFalse, Default: "true", Group: "distributed init"},
+	{Name: "--use-distributed-optimizer", Dest: "use_distributed_optimizer", Type: Switch, dest: 291, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--megatron-fsdp-version", Dest: "megatron_fsdp_version", Type: Int, dest: 292, Since: Main, Choices: []string{"1", "2"}, Default: "1", Group: "distributed init"},
+	{Name: "--no-use-layer-wise-param-layout", Dest: "use_layer_wise_param_layout", Type: Switch, dest: 625, Since: V018, Action: SetFalse, Default: "true", Group: "distributed init"},
+	{Name: "--use-nccl-ub", Dest: "nccl_ub", Type: Switch, dest: 293, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--disable-symmetric-registration", Dest: "disable_symmetric_registration", Type: Switch, dest: 294, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--gtp-remat-nccl-ub", Dest: "gtp_remat_nccl_ub", Type: Switch, dest: 295, Since: Main, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--gtp-expert-remat-nccl-ub", Dest: "gtp_expert_remat_nccl_ub", Type: Switch, dest: 296, Since: Main, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--fsdp-manual-registration", Dest: "fsdp_manual_registration", Type: Switch, dest: 297, Since: V016, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--create-all-gather-group", Dest: "create_all_gather_group", Type: Switch, dest: 626, Since: V016, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--data-parallel-sharding-strategy", Dest: "data_parallel_sharding_strategy", Type: Str, dest: 298, Since: V018, Choices: []string{"no_shard", "optim", "optim_grads", "optim_grads_params"}, Default: "optim_grads_params", Group: "distributed init"},
+	{Name: "--outer-dp-sharding-strategy", Dest: "outer_dp_sharding_strategy", Type: Str, dest: 627, Since: V016, Choices: []string{"no_shard", "optim"}, Default: "no_shard", Group: "distributed init"},
+	{Name: "--no-gradient-reduce-div-fusion", Dest: "gradient_reduce_div_fusion", Type: Switch, dest: 628, Action: SetFalse, Default: "true", Group: "distributed init"},
+	{Name: "--fsdp-double-buffer", Dest: "fsdp_double_buffer", Type: Switch, dest: 629, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--suggested-communication-unit-size", Dest: "suggested_communication_unit_size", Type: Int, dest: 630, Group: "distributed init"},
+	{Name: "--keep-fp8-transpose-cache", Dest: "keep_fp8_transpose_cache", Type: Switch, dest: 631, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--enable-full-sharding-in-hsdp", Dest: "enable_full_sharding_in_hsdp", Type: Switch, dest: 632, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--num-distributed-optimizer-instances", Dest: "num_distributed_optimizer_instances", Type: Int, dest: 299, Default: "1", Group: "distributed init"},
+	{Name: "--torch-fsdp2-no-reshard-after-forward", Dest: "torch_fsdp2_reshard_after_forward", Type: Switch, dest: 633, Action: SetFalse, Default: "true", Group: "distributed init"},
+	{Name: "--cp-comm-type", Dest: "cp_comm_type", Type: Str, dest: 300, Nargs: "+", Default: "p2p", Group: "distributed init"},
+	{Name: "--fake-process-group", Dest: "fake_process_group", Type: Switch, dest: 301, Since: V016, Action: SetTrue, Default: "false", Group: "distributed init"},
+	{Name: "--eval-iters", Dest: "eval_iters", Type: Int, dest: 302, Default: "100", Group: "validation"},
+	{Name: "--eval-interval", Dest: "eval_interval", Type: Int, dest: 303, Since: V016, Group: "validation"},
+	{Name: "--start-eval-at-iter", Dest: "start_eval_at_iter", Type: Int, dest: 634, Since: V018, Group: "validation"},
+	{Name: "--eval-global-batch-size", Dest: "eval_global_batch_size", Type: Int, dest: 304, Since: V018, Group: "validation"},
+	{Name: "--eval-micro-batch-size", Dest: "eval_micro_batch_size", Type: Int, dest: 305, Since: V018, Group: "validation"},
+	{Name: "--skip-train", Dest: "skip_train", Type: Switch, dest: 306, Action: SetTrue, Default: "false", Group: "validation"},
+	{Name: "--test-mode", Dest: "test_mode", Type: Switch, dest: 635, Action: SetTrue, Default: "false", Group: "validation"},
+	{Name: "--full-validation", Dest: "full_validation", Type: Switch, dest: 636, Action: SetTrue, Default: "false", Group: "validation"},
+	{Name: "--multiple-validation-sets", Dest: "multiple_validation_sets", Type: Switch, dest: 637, Action: SetTrue, Default: "false", Group: "validation"},
+	{Name: "--validation-set-names", Dest: "validation_set_names", Type: Str, dest: 638, Since: V018, Nargs: "+", Group: "validation"},
+	{Name: "--data-path", Dest: "data_path", Type: Str, dest: 307, Nargs: "*", Group: "data and dataloader"},
+	{Name: "--phase-transition-iterations", Dest: "phase_transition_iterations", Type: Str, dest: 639, Since: V016, Group: "data and dataloader"},
+	{Name: "--split", Dest: "split", Type: Str, dest: 308, Group: "data and dataloader"},
+	{Name: "--train-data-path", Dest: "train_data_path", Type: Str, dest: 309, Nargs: "*", Group: "data and dataloader"},
+	{Name: "--valid-data-path", Dest: "valid_data_path", Type: Str, dest: 310, Nargs: "*", Group: "data and dataloader"},
+	{Name: "--test-data-path", Dest: "test_data_path", Type: Str, dest: 311, Nargs: "*", Group: "data and dataloader"},
+	{Name: "--data-args-path", Dest: "data_args_path", Type: Str, dest: 312, Group: "data and dataloader"},
+	{Name: "--per-split-data-args-path", Dest: "per_split_data_args_path", Type: Str, dest: 313, Group: "data and dataloader"},
+	{Name: "--per-dataset-sequences-path", Dest: "per_dataset_sequences_path", Type: Str, dest: 640, Since: V016, Group: "data and dataloader"},
+	{Name: "--dataloader-fast-cache-load", Dest: "dataloader_fast_cache_load", Type: Switch, dest: 641, Since: V016, Action: SetTrue, Default: "false", Group: "data and dataloader"},
+	{Name: "--dataloader-defer-npy-index-mmap", Dest: "dataloader_defer_npy_index_mmap", Type: Switch, dest: 642, Since: V016, Action: SetTrue, Default: "false", Group: "data and dataloader"},
+	{Name: "--data-cache-path", Dest: "data_cache_path", Type: Str, dest: 314, Group: "data and dataloader"},
+	{Name: "--no-mmap-bin-files", Dest: "mmap_bin_files", Type: Switch, dest: 643, Action: SetFalse, Default: "true", Group: "data and dataloader"},
+	{Name: "--mock-data", Dest: "mock_data", Type: Switch, dest: 315, Action: SetTrue, Default: "false", Group: "data and dataloader"},
+	{Name: "--seq-length", Dest: "seq_length", Type: Int, dest: 316, Group: "data and dataloader"},
+	{Name: "--encoder-seq-length", Dest: "encoder_seq_length", Type: Int, dest: 317, Group: "data and dataloader"},
+	{Name: "--decoder-seq-length", Dest: "decoder_seq_length", Type: Int, dest: 318, Group: "data and dataloader"},
+	{Name: "--sample-rate", Dest: "sample_rate", Type: Float, dest: 644, Default: "1", Group: "data and dataloader"},
+	{Name: "--mask-prob", Dest: "mask_prob", Type: Float, dest: 645, Default: "0.15", Group: "data and dataloader"},
+	{Name: "--short-seq-prob", Dest: "short_seq_prob", Type: Float, dest: 646, Default: "0.1", Group: "data and dataloader"},
+	{Name: "--num-workers", Dest: "num_workers", Type: Int, dest: 319, Default: "2", Group: "data and dataloader"},
+	{Name: "--reset-position-ids", Dest: "reset_position_ids", Type: Switch, dest: 647, Action: SetTrue, Default: "false", Group: "data and dataloader"},
+	{Name: "--reset-attention-mask", Dest: "reset_attention_mask", Type: Switch, dest: 648, Action: SetTrue, Default: "false", Group: "data and dataloader"},
+	{Name: "--dataloader-inter-document-masking", Dest: "dataloader_inter_document_masking", Type: Switch, dest: 649, Since: V019, Action: SetTrue, Default: "false", Group: "data and dataloader"},
+	{Name: "--eod-mask-loss", Dest: "eod_mask_loss", Type: Switch, dest: 650, Action: SetTrue, Default: "false", Group: "data and dataloader"},
+	{Name: "--no-create-attention-mask-in-dataloader", Dest: "create_attention_mask_in_dataloader", Type: Switch, dest: 651, Action: SetFalse, Default: "true", Group: "data and dataloader"},
+	{Name: "--num-dataset-builder-threads", Dest: "num_dataset_builder_threads", Type: Int, dest: 320, Default: "1", Group: "data and dataloader"},
+	{Name: "--object-storage-cache-path", Dest: "object_storage_cache_path", Type: Str, dest: 652, Group: "data and dataloader"},
+	{Name: "--mid-level-dataset-surplus", Dest: "mid_level_dataset_surplus", Type: Float, dest: 653, Default: "0.005", Group: "data and dataloader"},
+	{Name: "--allow-ambiguous-pad-tokens", Dest: "allow_ambiguous_pad_tokens", Type: Switch, dest: 654, Since: V016, Action: SetTrue, Default: "false", Group: "data and dataloader"},
+	{Name: "--fim-data", Dest: "fim_data", Type: Switch, dest: 321, Since: V016, Action: SetTrue, Default: "false", Group: "data and dataloader"},
+	{Name: "--fim-rate", Dest: "fim_rate", Type: Float, dest: 322, Since: V016, Default: "0.5", Group: "data and dataloader"},
+	{Name: "--fim-spm-rate", Dest: "fim_spm_rate", Type: Float, dest: 323, Since: V016, Default: "0.5", Group: "data and dataloader"},
+	{Name: "--fim-split-sample", Dest: "fim_split_sample", Type: Str, dest: 655, Since: V016, Group: "data and dataloader"},
+	{Name: "--fim-fragment-rate", Dest: "fim_fragment_rate", Type: Float, dest: 656, Since: V016, Group: "data and dataloader"},
+	{Name: "--fim-no-prefix", Dest: "fim_no_prefix", Type: Str, dest: 657, Since: V016, Group: "data and dataloader"},
+	{Name: "--fim-prefix-token", Dest: "fim_prefix_token", Type: Str, dest: 324, Since: V016, Default: "<fim_prefix>", Group: "data and dataloader"},
+	{Name: "--fim-middle-token", Dest: "fim_middle_token", Type: Str, dest: 325, Since: V016, Default: "<fim_middle>", Group: "data and dataloader"},
+	{Name: "--fim-suffix-token", Dest: "fim_suffix_token", Type: Str, dest: 326, Since: V016, Default: "<fim_suffix>", Group: "data and dataloader"},
+	{Name: "--fim-pad-token", Dest: "fim_pad_token", Type: Str, dest: 327, Since: V016, Default: "<fim_pad>", Group: "data and dataloader"},
+	{Name: "--fim-eod-token", Dest: "fim_eod_token", Type: Str, dest: 328, Since: V016, Default: "<|endoftext|>", Group: "data and dataloader"},
+	{Name: "--vocab-size", Dest: "vocab_size", Type: Int, dest: 329, Group: "tokenizer"},
+	{Name: "--padded-vocab-size", Dest: "padded_vocab_size", Type: Int, dest: 330, Group: "tokenizer"},
+	{Name: "--no-pad-vocab-size", Dest: "pad_vocab_size", Type: Switch, dest: 658, Since: V018, Aliases: []string{"--disable-pad-vocab-size"}, Action: SetFalse, Default: "true", Group: "tokenizer"},
+	{Name: "--vocab-file", Dest: "vocab_file", Type: Str, dest: 331, Group: "tokenizer"},
+	{Name: "--merge-file", Dest: "merge_file", Type: Str, dest: 332, Group: "tokenizer"},
+	{Name: "--vocab-extra-ids", Dest: "vocab_extra_ids", Type: Int, dest: 659, Default: "0", Group: "tokenizer"},
+	{Name: "--tokenizer-type", Dest: "tokenizer_type", Type: Str, dest: 333, Choices: []string{"BertWordPieceLowerCase", "BertWordPieceCase", "GPT2BPETokenizer", "SentencePieceTokenizer", "GPTSentencePieceTokenizer", "HuggingFaceTokenizer", "Llama2Tokenizer", "TikTokenizer", "MultimodalTokenizer", "NullTokenizer", "NullMultimodalTokenizer", "SFTTokenizer"}, Group: "tokenizer"},
+	{Name: "--tokenizer-model", Dest: "tokenizer_model", Type: Str, dest: 334, Group: "tokenizer"},
+	{Name: "--tokenizer-metadata", Dest: "metadata_path", Type: Str, dest: 660, Since: V018, Group: "tokenizer"},
+	{Name: "--tokenizer-special-tokens", Dest: "special_tokens", Type: Str, dest: 661, Since: V018, Nargs: "+", Group: "tokenizer"},
+	{Name: "--tiktoken-pattern", Dest: "tiktoken_pattern", Type: Str, dest: 662, Since: V018, Choices: []string{"v1", "v2"}, Group: "tokenizer"},
+	{Name: "--tiktoken-num-special-tokens", Dest: "tiktoken_num_special_tokens", Type: Int, dest: 663, Default: "1000", Group: "tokenizer"},
+	{Name: "--tokenizer-sentencepiece-legacy", Dest: "tokenizer_sentencepiece_legacy", Type: Switch, dest: 664, Since: V016, Action: SetTrue, Default: "false", Group: "tokenizer"},
+	{Name: "--no-tokenizer-sentencepiece-ignore-extra-whitespaces", Dest: "tokenizer_sentencepiece_ignore_extra_whitespaces", Type: Switch, dest: 665, Since: V018, Aliases: []string{"--disable-tokenizer-sentencepiece-ignore-extra-whitespaces"}, Action: SetFalse, Default: "true", Group: "tokenizer"},
+	{Name: "--tokenizer-hf-no-use-fast", Dest: "tokenizer_hf_no_use_fast", Type: Switch, dest: 666, Since: V017, Action: SetTrue, Default: "false", Group: "tokenizer"},
+	{Name: "--tokenizer-hf-no-include-special-tokens", Dest: "tokenizer_hf_no_include_special_tokens", Type: Switch, dest: 667, Since: V017, Action: SetTrue, Default: "false", Group: "tokenizer"},
+	{Name: "--trust-remote-code", Dest: "trust_remote_code", Type: Switch, dest: 668, Action: SetTrue, Default: "false", Group: "tokenizer"},
+	{Name: "--null-tokenizer-eod-id", Dest: "null_tokenizer_eod_id", Type: Int, dest: 669, Since: V018, Group: "tokenizer"},
+	{Name: "--null-tokenizer-pad-id", Dest: "null_tokenizer_pad_id", Type: Int, dest: 670, Since: V018, Default: "-1", Group: "tokenizer"},
+	{Name: "--chat-template", Dest: "chat_template", Type: Str, dest: 671, Since: V018, Group: "tokenizer"},
+	{Name: "--use-gigatoken", Dest: "use_gigatoken", Type: Switch, dest: 672, Since: Main, Action: SetTrue, Default: "false", Group: "tokenizer"},
+	{Name: "--adlr-autoresume", Dest: "adlr_autoresume", Type: Switch, dest: 673, Action: SetTrue, Default: "false", Group: "autoresume"},
+	{Name: "--adlr-autoresume-interval", Dest: "adlr_autoresume_interval", Type: Int, dest: 674, Default: "1000", Group: "autoresume"},
+	{Name: "--ict-head-size", Dest: "ict_head_size", Type: Int, dest: 675, Group: "biencoder"},
+	{Name: "--biencoder-projection-dim", Dest: "biencoder_projection_dim", Type: Int, dest: 676, Default: "0", Group: "biencoder"},
+	{Name: "--biencoder-shared-query-context-model", Dest: "biencoder_shared_query_context_model", Type: Switch, dest: 677, Action: SetTrue, Default: "false", Group: "biencoder"},
+	{Name: "--ict-load", Dest: "ict_load", Type: Str, dest: 678, Group: "biencoder"},
+	{Name: "--bert-load", Dest: "bert_load", Type: Str, dest: 679, Group: "biencoder"},
+	{Name: "--titles-data-path", Dest: "titles_data_path", Type: Str, dest: 680, Group: "biencoder"},
+	{Name: "--query-in-block-prob", Dest: "query_in_block_prob", Type: Float, dest: 681, Default: "0.1", Group: "biencoder"},
+	{Name: "--use-one-sent-docs", Dest: "use_one_sent_docs", Type: Switch, dest: 682, Action: SetTrue, Default: "false", Group: "biencoder"},
+	{Name: "--evidence-data-path", Dest: "evidence_data_path", Type: Str, dest: 683, Group: "biencoder"},
+	{Name: "--retriever-report-topk-accuracies", Dest: "retriever_report_topk_accuracies", Type: Int, dest: 684, Nargs: "+", Group: "biencoder"},
+	{Name: "--retriever-score-scaling", Dest: "retriever_score_scaling", Type: Switch, dest: 685, Action: SetTrue, Default: "false", Group: "biencoder"},
+	{Name: "--block-data-path", Dest: "block_data_path", Type: Str, dest: 686, Group: "biencoder"},
+	{Name: "--embedding-path", Dest: "embedding_path", Type: Str, dest: 687, Group: "biencoder"},
+	{Name: "--indexer-batch-size", Dest: "indexer_batch_size", Type: Int, dest: 688, Default: "128", Group: "biencoder"},
+	{Name: "--indexer-log-interval", Dest: "indexer_log_interval", Type: Int, dest: 689, Default: "1000", Group: "biencoder"},
+	{Name: "--num-classes", Dest: "num_classes", Type: Int, dest: 690, Default: "1000", Group: "vision"},
+	{Name: "--img-h", Dest: "img_h", Type: Int, dest: 691, Default: "224", Group: "vision"},
+	{Name: "--img-w", Dest: "img_w", Type: Int, dest: 692, Default: "224", Group: "vision"},
+	{Name: "--num-channels", Dest: "num_channels", Type: Int, dest: 693, Default: "3", Group: "vision"},
+	{Name: "--patch-dim", Dest: "patch_dim", Type: Int, dest: 694, Default: "16", Group: "vision"},
+	{Name: "--classes-fraction", Dest: "classes_fraction", Type: Float, dest: 695, Default: "1", Group: "vision"},
+	{Name: "--data-per-class-fraction", Dest: "data_per_class_fraction", Type: Float, dest: 696, Default: "1", Group: "vision"},
+	{Name: "--no-data-sharding", Dest: "data_sharding", Type: Switch, dest: 697, Action: SetFalse, Default: "true", Group: "vision"},
+	{Name: "--head-lr-mult", Dest: "head_lr_mult", Type: Float, dest: 698, Default: "1", Group: "vision"},
+	{Name: "--vision-pretraining", Dest: "vision_pretraining", Type: Switch, dest: 699, Action: SetTrue, Default: "false", Group: "vision"},
+	{Name: "--vision-pretraining-type", Dest: "vision_pretraining_type", Type: Str, dest: 700, Choices: []string{"classify", "inpaint", "dino"}, Default: "classify", Group: "vision"},
+	{Name: "--vision-backbone-type", Dest: "vision_backbone_type", Type: Str, dest: 701, Choices: []string{"vit", "mit", "swin"}, Default: "vit", Group: "vision"},
+	{Name: "--swin-backbone-type", Dest: "swin_backbone_type", Type: Str, dest: 702, Choices: []string{"tiny", "base", "h3"}, Default: "tiny", Group: "vision"},
+	{Name: "--mask-type", Dest: "mask_type", Type: Str, dest: 703, Choices: []string{"random", "row"}, Default: "random", Group: "vision"},
+	{Name: "--mask-factor", Dest: "mask_factor", Type: Float, dest: 704, Default: "1", Group: "vision"},
+	{Name: "--iter-per-epoch", Dest: "iter_per_epoch", Type: Int, dest: 705, Default: "1250", Group: "vision"},
+	{Name: "--dino-local-img-size", Dest: "dino_local_img_size", Type: Int, dest: 706, Default: "96", Group: "vision"},
+	{Name: "--dino-local-crops-number", Dest: "dino_local_crops_number", Type: Int, dest: 707, Default: "10", Group: "vision"},
+	{Name: "--dino-head-hidden-size", Dest: "dino_head_hidden_size", Type: Int, dest: 708, Default: "2048", Group: "vision"},
+	{Name: "--dino-bottleneck-size", Dest: "dino_bottleneck_size", Type: Int, dest: 709, Default: "256", Group: "vision"},
+	{Name: "--dino-freeze-last-layer", Dest: "dino_freeze_last_layer", Type: Float, dest: 710, Default: "1", Group: "vision"},
+	{Name: "--dino-norm-last-layer", Dest: "dino_norm_last_layer", Type: Switch, dest: 711, Action: SetTrue, Default: "false", Group: "vision"},
+	{Name: "--dino-warmup-teacher-temp", Dest: "dino_warmup_teacher_temp", Type: Float, dest: 712, Default: "0.04", Group: "vision"},
+	{Name: "--dino-teacher-temp", Dest: "dino_teacher_temp", Type: Float, dest: 713, Default: "0.07", Group: "vision"},
+	{Name: "--dino-warmup-teacher-temp-epochs", Dest: "dino_warmup_teacher_temp_epochs", Type: Int, dest: 714, Default: "30", Group: "vision"},
+	{Name: "--num-experts", Dest: "num_experts", Type: Int, dest: 335, Group: "moe"},
+	{Name: "--moe-layer-freq", Dest: "moe_layer_freq", Type: Pattern, dest: 336, Default: "1", Group: "moe"},
+	{Name: "--moe-use-upcycling", Dest: "moe_use_upcycling", Type: Switch, dest: 337, Action: SetTrue, Default: "false", Group: "moe"},
+	{Name: "--moe-router-load-balancing-type", Dest: "moe_router_load_balancing_type", Type: Str, dest: 338, Since: V019, Nargs: "+", Choices: []string{"aux_loss", "seq_aux_loss", "global_aux_loss", "sinkhorn", "quantile_balancing", "none"}, Default: "aux_loss", Group: "moe"},
+	{Name: "--moe-aux-loss-coeff", Dest: "moe_aux_loss_coeff", Type: Float, dest: 339, Nargs: "+", Default: "0", Group: "moe"},
+	{Name: "--moe-upcycling-granularity", Dest: "moe_upcycling_granularity", Type: Int, dest: 715, Default: "1", Group: "moe"},
+	{Name: "--q-lora-rank", Dest: "q_lora_rank", Type: Int, dest: 340, Group: "mla"},
+	{Name: "--kv-lora-rank", Dest: "kv_lora_rank", Type: Int, dest: 341, Default: "32", Group: "mla"},
+	{Name: "--qk-head-dim", Dest: "qk_head_dim", Type: Int, dest: 342, Default: "128", Group: "mla"},
+	{Name: "--qk-pos-emb-head-dim", Dest: "qk_pos_emb_head_dim", Type: Int, dest: 343, Default: "64", Group: "mla"},
+	{Name: "--v-head-dim", Dest: "v_head_dim", Type: Int, dest: 344, Default: "128", Group: "mla"},
+	{Name: "--rotary-scaling-factor", Dest: "rotary_scaling_factor", Type: Float, dest: 716, Default: "1", Group: "mla"},
+	{Name: "--mscale", Dest: "mscale", Type: Float, dest: 717, Default: "1", Group: "mla"},
+	{Name: "--mscale-all-dim", Dest: "mscale_all_dim", Type: Float, dest: 718, Default: "0", Group: "mla"},
+	{Name: "--cache-mla-latents", Dest: "cache_mla_latents", Type: Switch, dest: 719, Action: SetTrue, Default: "false", Group: "mla"},
+	{Name: "--mla-down-proj-fusion", Dest: "mla_down_proj_fusion", Type: Switch, dest: 345, Since: V017, Action: SetTrue, Default: "false", Group: "mla"},
+	{Name: "--linear-attention-freq", Dest: "linear_attention_freq", Type: Pattern, dest: 346, Since: V016, Group: "experimental_attention_variant"},
+	{Name: "--heterogeneous-layers-config-path", Dest: "heterogeneous_layers_config_path", Type: Str, dest: 720, Group: "heterogeneous architecture"},
+	{Name: "--heterogeneous-layers-config-encoded-json", Dest: "heterogeneous_layers_config_encoded_json", Type: Str, dest: 721, Group: "heterogeneous architecture"},
+	{Name: "--log-interval", Dest: "log_interval", Type: Int, dest: 347, Default: "100", Group: "logging"},
+	{Name: "--log-params-norm", Dest: "log_params_norm", Type: Switch, dest: 348, Action: SetTrue, Default: "false", Group: "logging"},
+	{Name: "--log-throughput", Dest: "log_throughput", Type: Switch, dest: 349, Action: SetTrue, Default: "false", Group: "logging"},
+	{Name: "--log-progress", Dest: "log_progress", Type: Switch, dest: 722, Action: SetTrue, Default: "false", Group: "logging"},
+	{Name: "--timing-log-level", Dest: "timing_log_level", Type: Int, dest: 723, Choices: []string{"0", "1", "2"}, Default: "0", Group: "logging"},
+	{Name: "--timing-log-option", Dest: "timing_log_option", Type: Str, dest: 724, Choices: []string{"max", "minmax", "all"}, Default: "minmax", Group: "logging"},
+	{Name: "--tensorboard-dir", Dest: "tensorboard_dir", Type: Str, dest: 350, Group: "logging"},
+	{Name: "--tensorboard-log-interval", Dest: "tensorboard_log_interval", Type: Int, dest: 725, Default: "1", Group: "logging"},
+	{Name: "--tensorboard-queue-size", Dest: "tensorboard_queue_size", Type: Int, dest: 726, Default: "1000", Group: "logging"},
+	{Name: "--log-timers-to-tensorboard", Dest: "log_timers_to_tensorboard", Type: Switch, dest: 727, Action: SetTrue, Default: "false", Group: "logging"},
+	{Name: "--no-log-loss-scale-to-tensorboard", Dest: "log_loss_scale_to_tensorboard", Type: Switch, dest: 728, Since: V016, Aliases: []string{"--disable-log-loss-scale-to-tensorboard"}, Action: SetFalse, Default: "true", Group: "logging"},
+	{Name: "--log-validation-ppl-to-tensorboard", Dest: "log_validation_ppl_to_tensorboard", Type: Switch, dest: 729, Action: SetTrue, Default: "false", Group: "logging"},
+	{Name: "--log-memory-to-tensorboard", Dest: "log_memory_to_tensorboard", Type: Switch, dest: 730, Action: SetTrue, Default: "false", Group: "logging"},
+	{Name: "--log-memory-interval", Dest: "log_memory_interval", Type: Int, dest: 351, Since: V016, Group: "logging"},
+	{Name: "--log-device-memory-used", Dest: "log_device_memory_used", Type: Switch, dest: 731, Since: V016, Action: SetTrue, Default: "false", Group: "logging"},
+	{Name: "--log-num-zeros-in-grad", Dest: "log_num_zeros_in_grad", Type: Switch, dest: 732, Action: SetTrue, Default: "false", Group: "logging"},
+	{Name: "--log-max-attention-logit", Dest: "log_max_attention_logit", Type: Switch, dest: 733, Since: V016, Action: SetTrue, Default: "false", Group: "logging"},
+	{Name: "--no-barrier-with-level-1-timing", Dest: "barrier_with_L1_time", Type: Switch, dest: 734, Action: SetFalse, Default: "true", Group: "logging"},
+	{Name: "--log-world-size-to-tensorboard", Dest: "log_world_size_to_tensorboard", Type: Switch, dest: 735, Action: SetTrue, Default: "false", Group: "logging"},
+	{Name: "--wandb-project", Dest: "wandb_project", Type: Str, dest: 352, Since: V016, Group: "logging"},
+	{Name: "--wandb-exp-name", Dest: "wandb_exp_name", Type: Str, dest: 353, Since: V016, Group: "logging"},
+	{Name: "--wandb-save-dir", Dest: "wandb_save_dir", Type: Str, dest: 354, Since: V016, Group: "logging"},
+	{Name: "--wandb-entity", Dest: "wandb_entity", Type: Str, dest: 355, Since: V016, Group: "logging"},
+	{Name: "--logging-level", Dest: "logging_level", Type: Int, dest: 736, Group: "logging"},
+	{Name: "--log-energy", Dest: "log_energy", Type: Switch, dest: 737, Action: SetTrue, Default: "false", Group: "logging"},
+	{Name: "--moe-routing-trace-path", Dest: "moe_routing_trace_path", Type: Str, dest: 738, Since: V019, Group: "logging"},
+	{Name: "--moe-routing-trace-max-training-iters", Dest: "moe_routing_trace_max_training_iters", Type: Int, dest: 739, Since: V019, Group: "logging"},
+	{Name: "--moe-routing-trace-capture-logits", Dest: "moe_routing_trace_capture_logits", Type: Switch, dest: 740, Since: V019, Action: SetTrue, Default: "false", Group: "logging"},
+	{Name: "--moe-routing-trace-capture-hidden-states", Dest: "moe_routing_trace_capture_hidden_states", Type: Switch, dest: 741, Since: V019, Action: SetTrue, Default: "false", Group: "logging"},
+	{Name: "--moe-routing-trace-dump-weights", Dest: "moe_routing_trace_dump_weights", Type: Switch, dest: 742, Since: V019, Action: SetTrue, Default: "false", Group: "logging"},
+	{Name: "--otel-enabled", Dest: "otel_enabled", Type: Switch, dest: 743, Since: Main, Action: SetTrue, Default: "false", Group: "opentelemetry"},
+	{Name: "--otel-service-name", Dest: "otel_service_name", Type: Str, dest: 744, Since: Main, Group: "opentelemetry"},
+	{Name: "--otel-span-groups", Dest: "otel_span_groups", Type: Str, dest: 745, Since: Main, Group: "opentelemetry"},
+	{Name: "--logits-save-top-k", Dest: "logits_save_top_k", Type: Int, dest: 356, Since: V019, Group: "Logits Distillation"},
+	{Name: "--logits-save-top-p", Dest: "logits_save_top_p", Type: Float, dest: 746, Since: V019, Group: "Logits Distillation"},
+	{Name: "--logits-save-top-p-min-k", Dest: "logits_save_top_p_min_k", Type: Int, dest: 747, Since: V019, Default: "1", Group: "Logits Distillation"},
+	{Name: "--logits-save-dir", Dest: "logits_save_dir", Type: Str, dest: 357, Since: V019, Group: "Logits Distillation"},
+	{Name: "--logits-save-dtype", Dest: "logits_save_dtype", Type: Str, dest: 748, Since: V019, Choices: []string{"fp16", "bf16", "fp32"}, Default: "fp16", Group: "Logits Distillation"},
+	{Name: "--logits-load-dir", Dest: "logits_load_dir", Type: Str, dest: 749, Since: V019, Group: "Logits Distillation"},
+	{Name: "--logits-load-decode-threads", Dest: "logits_load_decode_threads", Type: Int, dest: 750, Since: V019, Default: "4", Group: "Logits Distillation"},
+	{Name: "--logits-load-prefetch-factor", Dest: "logits_load_prefetch_factor", Type: Int, dest: 751, Since: V019, Default: "3", Group: "Logits Distillation"},
+	{Name: "--logits-load-msc-prefetch-depth", Dest: "logits_load_msc_prefetch_depth", Type: Int, dest: 752, Since: V019, Default: "2", Group: "Logits Distillation"},
+	{Name: "--logits-load-kd-loss-alpha", Dest: "logits_load_kd_loss_alpha", Type: Float, dest: 753, Since: V019, Default: "1", Group: "Logits Distillation"},
+	{Name: "--logits-load-ignore-errors", Dest: "logits_load_ignore_errors", Type: Switch, dest: 754, Since: V019, Action: SetTrue, Default: "false", Group: "Logits Distillation"},
+	{Name: "--log-straggler", Dest: "log_straggler", Type: Switch, dest: 755, Action: SetTrue, Default: "false", Group: "straggler"},
+	{Name: "--straggler-ctrlr-port", Dest: "straggler_ctrlr_port", Type: Int, dest: 756, Default: "65535", Group: "straggler"},
+	{Name: "--straggler-minmax-count", Dest: "straggler_minmax_count", Type: Int, dest: 757, Default: "1", Group: "straggler"},
+	{Name: "--disable-straggler-on-startup", Dest: "disable_straggler_on_startup", Type: Switch, dest: 758, Action: SetTrue, Default: "false", Group: "straggler"},
+	{Name: "--run-workload-inspector-server", Dest: "run_workload_inspector_server", Type: Switch, dest: 759, Action: SetTrue, Default: "false", Group: "workload inspector"},
+	{Name: "--inference-batch-times-seqlen-threshold", Dest: "inference_batch_times_seqlen_threshold", Type: Int, dest: 358, Default: "-1", Group: "inference"},
+	{Name: "--max-tokens-to-oom", Dest: "max_tokens_to_oom", Type: Int, dest: 760, Default: "12000", Group: "inference"},
+	{Name: "--output-bert-embeddings", Dest: "output_bert_embeddings", Type: Switch, dest: 761, Action: SetTrue, Default: "false", Group: "inference"},
+	{Name: "--bert-embedder-type", Dest: "bert_embedder_type", Type: Str, dest: 762, Choices: []string{"megatron", "huggingface"}, Default: "megatron", Group: "inference"},
+	{Name: "--cuda-graph-scope", Dest: "cuda_graph_scope_deprecated", Type: GraphModule, dest: 359, Since: V018, Nargs: "+", Group: "inference"},
+	{Name: "--cuda-graph-modules", Dest: "cuda_graph_modules", Type: GraphModule, dest: 360, Since: V018, Nargs: "+", Group: "inference"},
+	{Name: "--use-legacy-static-engine", Dest: "use_legacy_static_engine", Type: Switch, dest: 763, Since: V016, Action: SetTrue, Default: "false", Group: "inference"},
+	{Name: "--inference-max-requests", Dest: "inference_max_requests", Type: Int, dest: 764, Since: V017, Default: "8", Group: "inference"},
+	{Name: "--inference-max-seq-length", Dest: "inference_max_seq_length", Type: Int, dest: 765, Default: "2560", Group: "inference"},
+	{Name: "--inference-dynamic-batching", Dest: "inference_dynamic_batching", Type: Switch, dest: 361, Action: SetTrue, Default: "false", Group: "inference"},
+	{Name: "--inference-dynamic-batching-buffer-size-gb", Dest: "inference_dynamic_batching_buffer_size_gb", Type: Float, dest: 766, Default: "40", Group: "inference"},
+	{Name: "--inference-dynamic-batching-paused-buffer-size-gb", Dest: "inference_dynamic_batching_paused_buffer_size_gb", Type: Float, dest: 767, Since: V016, Group: "inference"},
+	{Name: "--inference-dynamic-batching-mamba-memory-ratio", Dest: "inference_dynamic_batching_mamba_memory_ratio", Type: Float, dest: 768, Since: V017, Group: "inference"},
+	{Name: "--inference-dynamic-batching-block-size", Dest: "inference_dynamic_batching_block_size", Type: Int, dest: 769, Default: "256", Group: "inference"},
+	{Name: "--inference-dynamic-batching-max-requests", Dest: "inference_dynamic_batching_max_requests", Type: Int, dest: 770, Since: V016, Group: "inference"},
+	{Name: "--inference-dynamic-batching-max-tokens", Dest: "inference_dynamic_batching_max_tokens", Type: Int, dest: 771, Since: V016, Group: "inference"},
+	{Name: "--inference-dynamic-batching-num-cuda-graphs", Dest: "inference_dynamic_batching_num_cuda_graphs", Type: Int, dest: 362, Default: "16", Group: "inference"},
+	{Name: "--inference-dynamic-batching-track-paused-request-events", Dest: "inference_dynamic_batching_track_paused_request_events", Type: Switch, dest: 772, Action: SetTrue, Default: "false", Group: "inference"},
+	{Name: "--inference-dynamic-batching-track-generated-token-events", Dest: "inference_dynamic_batching_track_generated_token_events", Type: Switch, dest: 773, Since: V017, Action: SetTrue, Default: "false", Group: "inference"},
+	{Name: "--decode-only-cuda-graphs", Dest: "decode_only_cuda_graphs", Type: Switch, dest: 774, Action: SetTrue, Default: "false", Group: "inference"},
+	{Name: "--inference-cuda-graph-all-prefills", Dest: "inference_cuda_graph_all_prefills", Type: Switch, dest: 775, Since: V018, Action: SetTrue, Default: "false", Group: "inference"},
+	{Name: "--inference-cuda-graph-max-tokens", Dest: "inference_cuda_graph_max_tokens", Type: Int, dest: 776, Since: V019, Default: "512", Group: "inference"},
+	{Name: "--inference-dynamic-batching-unified-memory-level", Dest: "inference_dynamic_batching_unified_memory_level", Type: Int, dest: 777, Choices: []string{"0", "1"}, Default: "0", Group: "inference"},
+	{Name: "--enable-chunked-prefill", Dest: "enable_chunked_prefill", Type: Switch, dest: 778, Since: V017, Action: SetTrue, Default: "false", Group: "inference"},
+	{Name: "--num-speculative-tokens", Dest: "num_speculative_tokens", Type: Int, dest: 779, Since: V017, Default: "0", Group: "inference"},
+	{Name: "--inference-dynamic-batching-prefix-caching", Dest: "inference_dynamic_batching_enable_prefix_caching", Type: Switch, dest: 780, Since: V017, Aliases: []string{"--no-inference-dynamic-batching-prefix-caching"}, Action: Toggle, Default: "false", Group: "inference"},
+	{Name: "--inference-dynamic-batching-prefix-caching-eviction-policy", Dest: "inference_dynamic_batching_prefix_caching_eviction_policy", Type: Str, dest: 781, Since: V017, Choices: []string{"ref_zero", "lru"}, Default: "ref_zero", Group: "inference"},
+	{Name: "--inference-dynamic-batching-prefix-caching-coordinator-policy", Dest: "inference_dynamic_batching_prefix_caching_coordinator_policy", Type: Str, dest: 782, Since: V019, Choices: []string{"longest_prefix", "first_prefix_block", "load_balanced"}, Default: "load_balanced", Group: "inference"},
+	{Name: "--inference-dynamic-batching-prefix-caching-routing-alpha", Dest: "inference_dynamic_batching_prefix_caching_routing_alpha", Type: Float, dest: 783, Since: V017, Default: "0.5", Group: "inference"},
+	{Name: "--inference-dynamic-batching-prefix-caching-mamba-gb", Dest: "inference_dynamic_batching_prefix_caching_mamba_gb", Type: Float, dest: 784, Since: V017, Group: "inference"},
+	{Name: "--inference-dynamic-batching-cuda-graph-mixed-prefill-count", Dest: "inference_dynamic_batching_cuda_graph_mixed_prefill_count", Type: Int, dest: 785, Since: V016, Default: "16", Group: "inference"},
+	{Name: "--inference-dynamic-batching-cuda-graph-sizing-distribution", Dest: "inference_dynamic_batching_cuda_graph_sizing_distribution", Type: Str, dest: 786, Since: V019, Choices: []string{"exponential", "linear"}, Default: "exponential", Group: "inference"},
+	{Name: "--inference-dynamic-batching-sampling-backend", Dest: "inference_dynamic_batching_sampling_backend", Type: Str, dest: 787, Since: V018, Choices: []string{"torch", "flashinfer"}, Default: "torch", Group: "inference"},
+	{Name: "--use-same-sampling-seed-across-dp-ranks", Dest: "offset_sampling_seed_by_dp_rank", Type: Switch, dest: 788, Since: V019, Action: SetFalse, Default: "true", Group: "inference"},
+	{Name: "--inference-dynamic-batching-async-sched-mode", Dest: "inference_dynamic_batching_async_sched_mode", Type: Str, dest: 789, Since: V019, Choices: []string{"legacy", "async"}, Default: "legacy", Group: "inference"},
+	{Name: "--inference-dynamic-batching-logprobs-mode", Dest: "inference_dynamic_batching_logprobs_mode", Type: Str, dest: 790, Since: V019, Choices: []string{"raw_logprobs", "processed_logprobs"}, Default: "raw_logprobs", Group: "inference"},
+	{Name: "--inference-logging-step-interval", Dest: "inference_logging_step_interval", Type: Int, dest: 791, Since: V016, Default: "0", Group: "inference"},
+	{Name: "--inference-text-gen-server-logging", Dest: "inference_text_gen_server_logging", Type: Switch, dest: 792, Since: V017, Aliases: []string{"--no-inference-text-gen-server-logging"}, Action: Toggle, Default: "false", Group: "inference"},
+	{Name: "--inference-wandb-logging", Dest: "inference_wandb_logging", Type: Switch, dest: 793, Since: V016, Aliases: []string{"--no-inference-wandb-logging"}, Action: Toggle, Default: "false", Group: "inference"},
+	{Name: "--inference-coordinator-port", Dest: "inference_coordinator_port", Type: Int, dest: 363, Since: V017, Group: "inference"},
+	{Name: "--mamba-inference-conv-states-dtype", Dest: "mamba_inference_conv_states_dtype", Type: Str, dest: 794, Since: V017, Choices: []string{"bf16", "fp16", "fp32"}, Default: "bf16", Group: "inference"},
+	{Name: "--mamba-inference-ssm-states-dtype", Dest: "mamba_inference_ssm_states_dtype", Type: Str, dest: 795, Since: V017, Choices: []string{"bf16", "fp16", "fp32"}, Default: "bf16", Group: "inference"},
+	{Name: "--inference-use-synchronous-zmq-collectives", Dest: "inference_use_synchronous_zmq_collectives", Type: Switch, dest: 796, Since: V017, Aliases: []string{"--no-inference-use-synchronous-zmq-collectives"}, Action: Toggle, Default: "false", Group: "inference"},
+	{Name: "--inference-disable-ep-consensus", Dest: "inference_disable_ep_consensus", Type: Switch, dest: 797, Since: V018, Aliases: []string{"--no-inference-disable-ep-consensus"}, Action: Toggle, Default: "false", Group: "inference"},
+	{Name: "--inference-shards", Dest: "inference_shards", Type: Str, dest: 798, Since: V019, Group: "inference"},
+	{Name: "--fp4-param-gather", Dest: "fp4_param_gather", Type: Switch, dest: 364, Since: V017, Action: SetTrue, Default: "false", Group: "Transformer-Engine"},
+	{Name: "--fp8-param-gather", Dest: "fp8_param_gather", Type: Switch, dest: 365, Action: SetTrue, Default: "false", Group: "Transformer-Engine"},
+	{Name: "--te-precision-config-file", Dest: "te_precision_config_file", Type: Str, dest: 799, Since: V016, Group: "Transformer-Engine"},
+	{Name: "--enable-experimental", Dest: "enable_experimental", Type: Switch, dest: 800, Action: SetTrue, Default: "false", Group: "experimental"},
+	{Name: "--spec", Dest: "spec", Type: Str, dest: 366, Nargs: "*", Group: "experimental"},
+	{Name: "--hybrid-layer-pattern", Dest: "hybrid_layer_pattern", Type: Str, dest: 367, Since: V017, Group: "experimental"},
+	{Name: "--hybrid-override-pattern", Dest: "hybrid_override_pattern", Type: Str, dest: 368, Group: "experimental"},
+	{Name: "--yaml-cfg", Dest: "yaml_cfg", Type: Str, dest: 801, Group: "experimental"},
+	{Name: "--use-precision-aware-optimizer", Dest: "use_precision_aware_optimizer", Type: Switch, dest: 369, Action: SetTrue, Default: "false", Group: "experimental"},
+	{Name: "--main-grads-dtype", Dest: "main_grads_dtype", Type: Str, dest: 370, Choices: []string{"fp32", "bf16"}, Default: "fp32", Group: "experimental"},
+	{Name: "--main-params-dtype", Dest: "main_params_dtype", Type: Str, dest: 371, Choices: []string{"fp32", "fp16"}, Default: "fp32", Group: "experimental"},
+	{Name: "--exp-avg-dtype", Dest: "exp_avg_dtype", Type: Str, dest: 372, Choices: []string{"fp32", "fp16", "bf16", "fp8"}, Default: "fp32", Group: "experimental"},
+	{Name: "--exp-avg-sq-dtype", Dest: "exp_avg_sq_dtype", Type: Str, dest: 373, Choices: []string{"fp32", "fp16", "bf16", "fp8"}, Default: "fp32", Group: "experimental"},
+	{Name: "--megatron-fsdp-main-params-dtype", Dest: "megatron_fsdp_main_params_dtype", Type: Str, dest: 802, Since: V017, Choices: []string{"fp32", "bf16", "fp16", "auto"}, Default: "fp32", Group: "experimental"},
+	{Name: "--megatron-fsdp-main-grads-dtype", Dest: "megatron_fsdp_main_grads_dtype", Type: Str, dest: 803, Since: V017, Choices: []string{"fp32", "bf16", "fp16", "auto"}, Default: "auto", Group: "experimental"},
+	{Name: "--megatron-fsdp-grad-comm-dtype", Dest: "megatron_fsdp_grad_comm_dtype", Type: Str, dest: 804, Since: V017, Choices: []string{"fp32", "fp16", "bf16", "auto"}, Default: "auto", Group: "experimental"},
+	{Name: "--megatron-fsdp-enable-fine-grained-param-gather", Dest: "megatron_fsdp_enable_fine_grained_param_gather", Type: Switch, dest: 805, Since: V018, Action: SetTrue, Default: "false", Group: "experimental"},
+	{Name: "--megatron-fsdp-max-pool-double-buffer", Dest: "megatron_fsdp_max_pool_double_buffer", Type: Switch, dest: 806, Since: V019, Action: SetTrue, Default: "false", Group: "experimental"},
+	{Name: "--fsdp-db-use-persist-buf-on-alloc-fail", Dest: "fsdp_db_use_persist_buf_on_alloc_fail", Type: Switch, dest: 807, Since: V019, Action: SetTrue, Default: "false", Group: "experimental"},
+	{Name: "--no-one-logger", Dest: "enable_one_logger", Type: Switch, dest: 808, Action: SetFalse, Default: "true", Group: "one logger"},
+	{Name: "--one-logger-project", Dest: "one_logger_project", Type: Str, dest: 809, Default: "megatron-lm", Group: "one logger"},
+	{Name: "--one-logger-run-name", Dest: "one_logger_run_name", Type: Str, dest: 810, Group: "one logger"},
+	{Name: "--one-logger-async", Dest: "one_logger_async", Type: Switch, dest: 811, Action: SetTrue, Default: "false", Group: "one logger"},
+	{Name: "--app-tag-run-name", Dest: "app_tag_run_name", Type: Str, dest: 812, Group: "one logger"},
+	{Name: "--app-tag-run-version", Dest: "app_tag_run_version", Type: Str, dest: 813, Default: "0.0.0", Group: "one logger"},
+	{Name: "--inprocess-restart", Dest: "inprocess_restart", Type: Switch, dest: 814, Action: SetTrue, Default: "false", Group: "In-process restart"},
+	{Name: "--inprocess-max-iterations", Dest: "inprocess_max_iterations", Type: Int, dest: 815, Group: "In-process restart"},
+	{Name: "--inprocess-monitor-thread-interval", Dest: "inprocess_monitor_thread_interval", Type: Float, dest: 816, Default: "1", Group: "In-process restart"},
+	{Name: "--inprocess-monitor-process-interval", Dest: "inprocess_monitor_process_interval", Type: Float, dest: 817, Default: "1", Group: "In-process restart"},
+	{Name: "--inprocess-progress-watchdog-interval", Dest: "inprocess_progress_watchdog_interval", Type: Float, dest: 818, Default: "1", Group: "In-process restart"},
+	{Name: "--inprocess-heartbeat-interval", Dest: "inprocess_heartbeat_interval", Type: Float, dest: 819, Default: "30", Group: "In-process restart"},
+	{Name: "--inprocess-soft-timeout", Dest: "inprocess_soft_timeout", Type: Float, dest: 820, Default: "60", Group: "In-process restart"},
+	{Name: "--inprocess-hard-timeout", Dest: "inprocess_hard_timeout", Type: Float, dest: 821, Default: "90", Group: "In-process restart"},
+	{Name: "--inprocess-heartbeat-timeout", Dest: "inprocess_heartbeat_timeout", Type: Float, dest: 822, Default: "60", Group: "In-process restart"},
+	{Name: "--inprocess-barrier-timeout", Dest: "inprocess_barrier_timeout", Type: Float, dest: 823, Default: "120", Group: "In-process restart"},
+	{Name: "--inprocess-completion-timeout", Dest: "inprocess_completion_timeout", Type: Float, dest: 824, Default: "120", Group: "In-process restart"},
+	{Name: "--inprocess-last-call-wait", Dest: "inprocess_last_call_wait", Type: Float, dest: 825, Default: "1", Group: "In-process restart"},
+	{Name: "--inprocess-termination-grace-time", Dest: "inprocess_termination_grace_time", Type: Float, dest: 826, Default: "1", Group: "In-process restart"},
+	{Name: "--inprocess-granularity", Dest: "inprocess_granularity", Type: Str, dest: 827, Choices: []string{"node", "rank"}, Default: "node", Group: "In-process restart"},
+	{Name: "--inprocess-active-world-size", Dest: "inprocess_active_world_size", Type: Int, dest: 828, Default: "1", Group: "In-process restart"},
+	{Name: "--inprocess-empty-cuda-cache", Dest: "inprocess_empty_cuda_cache", Type: Switch, dest: 829, Action: SetTrue, Default: "false", Group: "In-process restart"},
+	{Name: "--enable-ft-package", Dest: "enable_ft_package", Type: Switch, dest: 830, Action: SetTrue, Default: "false", Group: "ft_package"},
+	{Name: "--calc-ft-timeouts", Dest: "calc_ft_timeouts", Type: Switch, dest: 831, Action: SetTrue, Default: "false", Group: "ft_package"},
+	{Name: "--ft-num-warmup-iters", Dest: "ft_num_warmup_iters", Type: Int, dest: 832, Since: V016, Default: "5", Group: "ft_package"},
+	{Name: "--error-injection-rate", Dest: "error_injection_rate", Type: Int, dest: 833, Default: "0", Group: "rerun engine"},
+	{Name: "--error-injection-type", Dest: "error_injection_type", Type: Str, dest: 834, Choices: []string{"correct_result", "transient_error", "persistent_error"}, Default: "transient_error", Group: "rerun engine"},
+	{Name: "--rerun-mode", Dest: "rerun_mode", Type: Str, dest: 835, Choices: []string{"disabled", "validate_results", "report_stats"}, Default: "validate_results", Group: "rerun engine"},
+	{Name: "--check-for-spiky-loss", Dest: "check_for_spiky_loss", Type: Switch, dest: 836, Action: SetTrue, Default: "false", Group: "rerun engine"},
+	{Name: "--enable-msc", Dest: "enable_msc", Type: Switch, dest: 837, Since: V018, Action: SetTrue, Default: "false", Group: "msc"},
+	{Name: "--disable-msc", Dest: "disable_msc_deprecated", Type: Switch, dest: 838, Since: V018, Action: SetTrue, Default: "false", Group: "msc"},
+	{Name: "--sft", Dest: "sft", Type: Switch, dest: 839, Action: SetTrue, Default: "false", Group: "sft"},
+	{Name: "--sft-tokenizer-prompt-format", Dest: "sft_tokenizer_prompt_format", Type: Str, dest: 840, Default: "nemotron-h-aligned", Group: "sft"},
+	{Name: "--fault-injector-ranks", Dest: "fault_injector_ranks", Type: Str, dest: 841, Since: V018, Group: "fault injector"},
+	{Name: "--fault-injector-num-ranks", Dest: "fault_injector_num_ranks", Type: Int, dest: 842, Since: V018, Group: "fault injector"},
+	{Name: "--fault-injector-fault-types", Dest: "fault_injector_fault_types", Type: Str, dest: 843, Since: V018, Group: "fault injector"},
+	{Name: "--fault-injector-fault-probabilities", Dest: "fault_injector_fault_probabilities", Type: Str, dest: 844, Since: V018, Group: "fault injector"},
+	{Name: "--fault-injector-fault-delay", Dest: "fault_injector_fault_delay", Type: Float, dest: 845, Since: V018, Group: "fault injector"},
+	{Name: "--fault-injector-delay-start-iteration", Dest: "fault_injector_delay_start_iteration", Type: Int, dest: 846, Since: V018, Group: "fault injector"},
+	{Name: "--fault-injector-mtti-seconds", Dest: "fault_injector_mtti_seconds", Type: Float, dest: 847, Since: V018, Group: "fault injector"},
+	{Name: "--fault-injector-offset-seconds", Dest: "fault_injector_offset_seconds", Type: Float, dest: 848, Since: V018, Group: "fault injector"},
+	{Name: "--fault-injector-seed", Dest: "fault_injector_seed", Type: Int, dest: 849, Since: V018, Group: "fault injector"},
+	{Name: "--export-model-type", Dest: "export_model_type", Type: Str, dest: 850, Since: V018, Choices: []string{"GPTModel", "HybridModel", "MambaModel"}, Default: "GPTModel", Group: "modelopt-generic"},
+	{Name: "--export-legacy-megatron", Dest: "export_legacy_megatron", Type: Switch, dest: 851, Action: SetTrue, Default: "false", Group: "modelopt-generic"},
+	{Name: "--export-te-mcore-model", Dest: "export_te_mcore_model", Type: Switch, dest: 852, Action: SetTrue, Default: "false", Group: "modelopt-generic"},
+	{Name: "--export-default-te-spec", Dest: "export_default_te_spec", Type: Switch, dest: 853, Since: V017, Action: SetTrue, Default: "false", Group: "modelopt-generic"},
+	{Name: "--export-force-local-attention", Dest: "export_force_local_attention", Type: Switch, dest: 854, Action: SetTrue, Default: "false", Group: "modelopt-generic"},
+	{Name: "--export-kv-cache-quant", Dest: "export_kv_cache_quant", Type: Str, dest: 374, Since: V016, Choices: []string{"none", "fp8", "fp8_affine", "nvfp4", "nvfp4_affine", "nvfp4_rotate"}, Default: "none", Group: "modelopt-generic"},
+	{Name: "--export-real-quant-cfg", Dest: "export_real_quant_cfg", Type: Str, dest: 855, Choices: []string{"fp8_real_quant", "fp8_blockwise_real_quant", "None"}, Default: "None", Group: "modelopt-generic"},
+	{Name: "--export-quant-cfg", Dest: "export_quant_cfg", Type: Str, dest: 856, Since: V016, Group: "modelopt-generic"},
+	{Name: "--export-kd-teacher-load", Dest: "export_kd_teacher_load", Type: Str, dest: 857, Group: "modelopt-generic"},
+	{Name: "--export-kd-teacher-model-config", Dest: "export_kd_teacher_model_config", Type: Str, dest: 858, Since: V016, Group: "modelopt-generic"},
+	{Name: "--export-kd-teacher-ckpt-format", Dest: "export_kd_teacher_ckpt_format", Type: Str, dest: 859, Since: V016, Choices: []string{"torch", "torch_dist", "torch_dcp"}, Group: "modelopt-generic"},
+	{Name: "--export-kd-cfg", Dest: "export_kd_cfg", Type: Str, dest: 860, Group: "modelopt-generic"},
+	{Name: "--finetune-hf-dataset", Dest: "finetune_hf_dataset", Type: Str, dest: 861, Group: "modelopt-generic"},
+	{Name: "--finetune-data-split", Dest: "finetune_data_split", Type: Str, dest: 862, Default: "train", Group: "modelopt-generic"},
+	{Name: "--finetune-data-files", Dest: "finetune_data_files", Type: Str, dest: 863, Since: Main, Nargs: "+", Group: "modelopt-generic"},
+	{Name: "--qad-train-target", Dest: "qad_train_target", Type: Str, dest: 864, Since: V019, Choices: []string{"base", "mtp", "both"}, Group: "modelopt-generic"},
+	{Name: "--freeze-base-for-mtp", Dest: "freeze_base_for_mtp", Type: Switch, dest: 865, Since: V019, Action: SetTrue, Default: "false", Group: "modelopt-generic"},
+	{Name: "--export-qk-l2-norm", Dest: "export_qk_l2_norm", Type: Switch, dest: 866, Action: SetTrue, Default: "false", Group: "modelopt-generic"},
+	{Name: "--export-moe-apply-probs-on-input", Dest: "export_moe_apply_probs_on_input", Type: Switch, dest: 867, Action: SetTrue, Default: "false", Group: "modelopt-generic"},
+	{Name: "--export-offline-model", Dest: "export_offline_model", Type: Switch, dest: 868, Action: SetTrue, Default: "false", Group: "modelopt-generic"},
+	{Name: "--modelopt-enabled", Dest: "modelopt_enabled", Type: Switch, dest: 869, Action: SetTrue, Default: "false", Group: "modelopt-generic"},
+	{Name: "--enable-gpt-oss", Dest: "enable_gpt_oss", Type: Switch, dest: 870, Since: V016, Action: SetTrue, Default: "false", Group: "modelopt-generic"},
+	{Name: "--experimental-attention-variant", Dest: "experimental_attention_variant", Type: Str, dest: 58, Since: V016, Until: V019, Choices: []string{"gated_delta_net", "dsa"}, Group: "transformer configuration"},
+	{Name: "--moe-ncclep-static-shape", Dest: "moe_ncclep_static_shape", Type: Switch, dest: 871, Since: V019, Until: V019, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--muon-tp-mode", Dest: "muon_tp_mode", Type: Str, dest: 169, Since: V016, Until: V019, Choices: []string{"blockwise", "duplicated", "distributed"}, Default: "blockwise", Group: "regularization"},
+	{Name: "--rl-generation-lag", Dest: "rl_generation_lag", Type: Int, dest: 202, Since: V019, Until: V019, Default: "0", Group: "rl"},
+	{Name: "--no-stream-ckpt-dequant", Dest: "stream_ckpt_dequant", Type: Switch, dest: 872, Since: V019, Until: V019, Aliases: []string{"--disable-stream-ckpt-dequant"}, Action: SetFalse, Default: "true", Group: "checkpointing"},
+	{Name: "--moe-flex-dispatcher-backend", Dest: "moe_flex_dispatcher_backend", Type: Str, dest: 104, Since: V016, Until: V018, Choices: []string{"deepep", "hybridep"}, Default: "deepep", Group: "transformer configuration"},
+	{Name: "--moe-deepep-num-sms", Dest: "moe_deepep_num_sms", Type: Int, dest: 114, Until: V018, Default: "20", Group: "transformer configuration"},
+	{Name: "--rl-num-parallel-generations", Dest: "rl_num_parallel_generations", Type: Int, dest: 375, Since: V017, Until: V018, Group: "rl"},
+	{Name: "--rl-num-parallel-generation-batches", Dest: "rl_num_parallel_generation_batches", Type: Int, dest: 376, Since: V017, Until: V018, Group: "rl"},
+	{Name: "--rl-generation-batch-size", Dest: "rl_generation_batch_size", Type: Int, dest: 873, Since: V017, Until: V018, Group: "rl"},
+	{Name: "--rl-parallel-generation-tasks", Dest: "rl_parallel_generation_tasks", Type: Int, dest: 377, Since: V017, Until: V018, Group: "rl"},
+	{Name: "--moe-router-load-balancing-type", Dest: "moe_router_load_balancing_type", Type: Str, dest: 338, Until: V018, Nargs: "+", Choices: []string{"aux_loss", "seq_aux_loss", "global_aux_loss", "sinkhorn", "none"}, Default: "aux_loss", Group: "moe"},
+	{Name: "--inference-dynamic-batching-prefix-caching-coordinator-policy", Dest: "inference_dynamic_batching_prefix_caching_coordinator_policy", Type: Str, dest: 782, Since: V017, Until: V018, Choices: []string{"longest_prefix", "first_prefix_block", "round_robin"}, Default: "first_prefix_block", Group: "inference"},
+	{Name: "--moe-router-score-function", Dest: "moe_router_score_function", Type: Str, dest: 94, Until: V017, Choices: []string{"softmax", "sigmoid"}, Default: "softmax", Group: "transformer configuration"},
+	{Name: "--cuda-graph-impl", Dest: "cuda_graph_impl", Type: Str, dest: 122, Until: V017, Choices: []string{"none", "local", "transformer_engine"}, Default: "none", Group: "transformer configuration"},
+	{Name: "--inference-grouped-gemm-backend", Dest: "inference_grouped_gemm_backend", Type: Str, dest: 133, Since: V017, Until: V017, Choices: []string{"auto", "torch", "te"}, Default: "auto", Group: "transformer configuration"},
+	{Name: "--position-embedding-type", Dest: "position_embedding_type", Type: Str, dest: 156, Until: V017, Choices: []string{"learned_absolute", "rope", "mrope", "relative", "none"}, Default: "learned_absolute", Group: "network size"},
+	{Name: "--muon-use-nesterov", Dest: "muon_use_nesterov", Type: Switch, dest: 874, Since: V016, Until: V017, Action: SetTrue, Default: "false", Group: "regularization"},
+	{Name: "--optimizer", Dest: "optimizer", Type: Str, dest: 194, Since: V017, Until: V017, Choices: []string{"adam", "sgd", "muon", "dist_muon", "lion"}, Default: "adam", Group: "training"},
+	{Name: "--use-legacy-models", Dest: "use_legacy_models", Type: Switch, dest: 378, Until: V017, Action: SetTrue, Default: "false", Group: "training"},
+	{Name: "--no-scatter-gather-tensors-in-pipeline", Dest: "scatter_gather_tensors_in_pipeline", Type: Switch, dest: 875, Until: V017, Action: SetFalse, Default: "true", Group: "distributed init"},
+	{Name: "--data-parallel-sharding-strategy", Dest: "data_parallel_sharding_strategy", Type: Str, dest: 298, Until: V017, Choices: []string{"no_shard", "optim", "optim_grads", "optim_grads_params"}, Default: "no_shard", Group: "distributed init"},
+	{Name: "--tokenizer-metadata", Dest: "metadata_path", Type: Str, dest: 660, Until: V017, Group: "tokenizer"},
+	{Name: "--tokenizer-special-tokens", Dest: "special_tokens", Type: Str, dest: 661, Since: V016, Until: V017, Nargs: "+", Group: "tokenizer"},
+	{Name: "--tiktoken-pattern", Dest: "tiktoken_pattern", Type: Str, dest: 662, Until: V017, Group: "tokenizer"},
+	{Name: "--tiktoken-special-tokens", Dest: "tiktoken_special_tokens", Type: Str, dest: 876, Until: V017, Nargs: "+", Group: "tokenizer"},
+	{Name: "--tokenizer-hf-use-fast", Dest: "tokenizer_hf_use_fast", Type: Switch, dest: 877, Since: V017, Until: V017, Action: SetTrue, Default: "true", Group: "tokenizer"},
+	{Name: "--tokenizer-hf-include-special-tokens", Dest: "tokenizer_hf_include_special_tokens", Type: Switch, dest: 878, Since: V017, Until: V017, Action: SetTrue, Default: "true", Group: "tokenizer"},
+	{Name: "--cuda-graph-scope", Dest: "cuda_graph_scope", Type: GraphModule, dest: 379, Since: V017, Until: V017, Nargs: "+", Choices: []string{"full", "full_iteration", "attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba", "full_iteration_inference"}, Group: "inference"},
+	{Name: "--cuda-graph-scope", Dest: "cuda_graph_scope", Type: GraphModule, dest: 379, Since: V016, Until: V016, Nargs: "+", Choices: []string{"full", "full_iteration", "attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba"}, Group: "inference"},
+	{Name: "--inference-dynamic-batching-cuda-graph-max-tokens", Dest: "inference_dynamic_batching_cuda_graph_max_tokens", Type: Int, dest: 879, Since: V016, Until: V017, Default: "16384", Group: "inference"},
+	{Name: "--disable-msc", Dest: "enable_msc", Type: Switch, dest: 837, Until: V017, Action: SetFalse, Default: "true", Group: "msc"},
+	{Name: "--export-model-type", Dest: "export_model_type", Type: Str, dest: 850, Until: V017, Choices: []string{"GPTModel", "MambaModel"}, Default: "GPTModel", Group: "modelopt-generic"},
+	{Name: "--moe-extended-tp", Dest: "moe_extended_tp", Type: Switch, dest: 380, Until: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--no-async-tensor-model-parallel-allreduce", Dest: "async_tensor_model_parallel_allreduce", Type: Switch, dest: 880, Since: V016, Until: V016, Aliases: []string{"--disable-async-tensor-model-parallel-allreduce"}, Action: SetFalse, Default: "true", Group: "transformer configuration"},
+	{Name: "--fp4-param-gather", Dest: "fp4_param_gather", Type: Switch, dest: 364, Until: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-use-legacy-grouped-gemm", Dest: "moe_use_legacy_grouped_gemm", Type: Switch, dest: 381, Until: V016, Action: SetTrue, Default: "false", Group: "transformer configuration"},
+	{Name: "--moe-hybridep-num-sms", Dest: "moe_hybridep_num_sms", Type: Int, dest: 115, Since: V016, Until: V016, Default: "16", Group: "transformer configuration"},
+	{Name: "--profile-ranks", Dest: "profile_ranks", Type: Int, dest: 509, Until: V016, Nargs: "+", Default: "0", Group: "profiling"},
+	{Name: "--disable-gloo-process-groups", Dest: "use_gloo_process_groups", Type: Switch, dest: 274, Until: V016, Action: SetFalse, Default: "true", Group: "training"},
+	{Name: "--optimizer", Dest: "optimizer", Type: Str, dest: 194, Since: V016, Until: V016, Choices: []string{"adam", "sgd", "muon", "dist_muon"}, Default: "adam", Group: "training"},
+	{Name: "--high-priority-stream-groups", Dest: "high_priority_stream_groups", Type: Str, dest: 612, Until: V016, Nargs: "*", Group: "training"},
+	{Name: "--langrl-inference-server-type", Dest: "langrl_inference_server_type", Type: Str, dest: 881, Until: V016, Choices: []string{"inplace_megatron", "inplace_megatron_chat"}, Default: "inplace_megatron", Group: "rl"},
+	{Name: "--langrl-inference-server-conversation-template", Dest: "langrl_inference_server_conversation_template", Type: Str, dest: 882, Until: V016, Group: "rl"},
+	{Name: "--langrl-external-server", Dest: "langrl_external_server", Type: Switch, dest: 382, Until: V016, Aliases: []string{"--no-langrl-external-server"}, Action: Toggle, Default: "false", Group: "rl"},
+	{Name: "--rl-offload-kv-cache-during-training", Dest: "rl_offload_kv_cache_during_training", Type: Switch, dest: 383, Until: V016, Aliases: []string{"--no-rl-offload-kv-cache-during-training"}, Action: Toggle, Default: "false", Group: "rl"},
+	{Name: "--rl-remove-kv-cache-during-training", Dest: "rl_remove_kv_cache_during_training", Type: Switch, dest: 384, Until: V016, Aliases: []string{"--no-rl-remove-kv-cache-during-training"}, Action: Toggle, Default: "false", Group: "rl"},
+	{Name: "--rl-reset-cuda-graphs", Dest: "rl_reset_cuda_graphs", Type: Switch, dest: 883, Until: V016, Aliases: []string{"--no-rl-reset-cuda-graphs"}, Action: Toggle, Default: "false", Group: "rl"},
+	{Name: "--rl-parallel-generation-tasks", Dest: "rl_parallel_generation_tasks", Type: Int, dest: 377, Since: V016, Until: V016, Default: "512", Group: "rl"},
+	{Name: "--no-ckpt-fully-parallel-save", Dest: "ckpt_fully_parallel_save", Type: Switch, dest: 583, Since: V016, Until: V016, Aliases: []string{"--disable-ckpt-fully-parallel-save"}, Action: SetFalse, Default: "true", Group: "checkpointing"},
+	{Name: "--no-align-grad-reduce", Dest: "align_grad_reduce", Type: Switch, dest: 268, Until: V016, Action: SetFalse, Default: "true", Group: "distributed"},
+	{Name: "--lazy-mpu-init", Dest: "lazy_mpu_init", Type: Truth, dest: 270, Until: V016, Group: "distributed"},
+	{Name: "--legacy-tokenizer", Dest: "legacy_tokenizer", Type: Switch, dest: 884, Until: V016, Action: SetTrue, Default: "false", Group: "tokenizer"},
+	{Name: "--tokenizer-hf-use-fast", Dest: "tokenizer_hf_use_fast", Type: Switch, dest: 877, Since: V016, Until: V016, Action: SetTrue, Default: "false", Group: "tokenizer"},
+	{Name: "--tokenizer-hf-include-special-tokens", Dest: "tokenizer_hf_include_special_tokens", Type: Switch, dest: 878, Since: V016, Until: V016, Action: SetTrue, Default: "false", Group: "tokenizer"},
+	{Name: "--inference-max-requests", Dest: "inference_max_requests", Type: Int, dest: 764, Until: V016, Default: "8", Group: "inference"},
+	{Name: "--inference-max-batch-size", Dest: "inference_max_batch_size", Type: Int, dest: 885, Until: V016, Group: "inference"},
+	{Name: "--enable-chunked-prefill", Dest: "disable_chunked_prefill", Type: Switch, dest: 886, Since: V016, Until: V016, Action: SetFalse, Default: "true", Group: "inference"},
+	{Name: "--disable-chunked-prefill", Dest: "disable_chunked_prefill", Type: Switch, dest: 886, Until: V016, Action: SetTrue, Default: "false", Group: "inference"},
+	{Name: "--inference-coordinator-port", Dest: "inference_coordinator_port", Type: Int, dest: 363, Since: V016, Until: V016, Default: "12346", Group: "inference"},
+	{Name: "--hybrid-attention-ratio", Dest: "hybrid_attention_ratio", Type: Float, dest: 385, Until: V016, Default: "0", Group: "experimental"},
+	{Name: "--hybrid-mlp-ratio", Dest: "hybrid_mlp_ratio", Type: Float, dest: 386, Until: V016, Default: "0", Group: "experimental"},
+	{Name: "--no-ckpt-fully-parallel-save", Dest: "ckpt_fully_parallel_save", Type: Switch, dest: 583, Until: V015, Action: SetFalse, Default: "true", Group: "checkpointing"},
+	{Name: "--softmax-type", Dest: "softmax_type", Type: Str, dest: 37, Until: V015, Choices: []string{"learnable", "vanilla", "off-by-one"}, Default: "vanilla", Group: "network size"},
+	{Name: "--norm-epsilon", Dest: "layernorm_epsilon", Type: Float, dest: 44, Until: V015, Default: "1e-05", Group: "network size"},
+	{Name: "--apply-layernorm-1p", Dest: "layernorm_zero_centered_gamma", Type: Switch, dest: 45, Until: V015, Action: SetTrue, Default: "false", Group: "network size"},
+	{Name: "--rampup-batch-size", Dest: "rampup_batch_size", Type: Str, dest: 173, Until: V015, Nargs: "*", Group: "training"},
+	{Name: "--recompute-modules", Dest: "recompute_modules", Type: Str, dest: 72, Until: V015, Nargs: "*", Group: "training"},
+	{Name: "--no-clone-scatter-output-in-embedding", Dest: "clone_scatter_output_in_embedding", Type: Switch, dest: 458, Until: V015, Action: SetFalse, Default: "true", Group: "training"},
+	{Name: "--disable-tp-comm-overlap-ag", Dest: "tp_comm_overlap_ag", Type: Switch, dest: 392, Until: V015, Action: SetFalse, Default: "true", Group: "training"},
+	{Name: "--disable-tp-comm-overlap-rs", Dest: "tp_comm_overlap_rs", Type: Switch, dest: 393, Until: V015, Action: SetFalse, Default: "true", Group: "training"},
+	{Name: "--disable-tp-comm-bulk-dgrad", Dest: "tp_comm_bulk_dgrad", Type: Switch, dest: 391, Until: V015, Action: SetFalse, Default: "true", Group: "training"},
+	{Name: "--disable-tp-comm-bulk-wgrad", Dest: "tp_comm_bulk_wgrad", Type: Switch, dest: 390, Until: V015, Action: SetFalse, Default: "true", Group: "training"},
+	{Name: "--optimizer", Dest: "optimizer", Type: Str, dest: 194, Until: V015, Choices: []string{"adam", "sgd"}, Default: "adam", Group: "training"},
+	{Name: "--no-async-tensor-model-parallel-allreduce", Dest: "async_tensor_model_parallel_allreduce", Type: Switch, dest: 880, Until: V015, Action: SetFalse, Default: "true", Group: "training"},
+	{Name: "--no-manual-gc-eval", Dest: "manual_gc_eval", Type: Switch, dest: 521, Until: V015, Action: SetFalse, Default: "true", Group: "training"},
+	{Name: "--disable-tp-comm-split-ag", Dest: "tp_comm_split_ag", Type: Switch, dest: 395, Until: V015, Action: SetFalse, Default: "true", Group: "training"},
+	{Name: "--disable-tp-comm-split-rs", Dest: "tp_comm_split_rs", Type: Switch, dest: 396, Until: V015, Action: SetFalse, Default: "true", Group: "training"},
+	{Name: "--grpo-default-temperature", Dest: "grpo_default_temperature", Type: Float, dest: 887, Until: V015, Default: "1", Group: "rl"},
+	{Name: "--grpo-default-top-p", Dest: "grpo_default_top_p", Type: Float, dest: 888, Until: V015, Default: "0", Group: "rl"},
+	{Name: "--rl-calculate-intra-group-similarity", Dest: "rl_calculate_intra_group_similarity", Type: Switch, dest: 889, Until: V015, Aliases: []string{"--no-rl-calculate-intra-group-similarity"}, Action: Toggle, Default: "false", Group: "rl"},
+	{Name: "--rl-use-sequence-packing", Dest: "rl_use_sequence_packing", Type: Switch, dest: 205, Until: V015, Action: SetTrue, Default: "false", Group: "rl"},
+	{Name: "--rl-sequence-packing-bin-size", Dest: "rl_sequence_packing_bin_size", Type: Int, dest: 890, Until: V015, Default: "8192", Group: "rl"},
+	{Name: "--no-strict-fsdp-dtensor-load", Dest: "strict_fsdp_dtensor_load", Type: Switch, dest: 594, Until: V015, Action: SetFalse, Default: "true", Group: "checkpointing"},
+	{Name: "--non-persistent-ckpt-type", Dest: "non_persistent_ckpt_type", Type: Str, dest: 234, Until: V015, Choices: []string{"global", "local", "in_memory", "<nil>"}, Group: "checkpointing"},
+	{Name: "--no-use-tokenizer-model-from-checkpoint-args", Dest: "use_tokenizer_model_from_checkpoint_args", Type: Switch, dest: 581, Until: V015, Action: SetFalse, Default: "true", Group: "checkpointing"},
+	{Name: "--ckpt-format", Dest: "ckpt_format", Type: Str, dest: 242, Until: V015, Choices: []string{"torch", "torch_dist", "zarr", "torch_dcp", "fsdp_dtensor"}, Default: "torch_dist", Group: "checkpointing"},
+	{Name: "--ckpt-convert-format", Dest: "ckpt_convert_format", Type: Str, dest: 244, Until: V015, Choices: []string{"torch", "torch_dist", "zarr"}, Group: "checkpointing"},
+	{Name: "--eval-interval", Dest: "eval_interval", Type: Int, dest: 303, Until: V015, Default: "1000", Group: "validation"},
+	{Name: "--retriever-seq-length", Dest: "retriever_seq_length", Type: Int, dest: 891, Until: V015, Default: "256", Group: "data and dataloader"},
+	{Name: "--no-log-loss-scale-to-tensorboard", Dest: "log_loss_scale_to_tensorboard", Type: Switch, dest: 728, Until: V015, Action: SetFalse, Default: "true", Group: "logging"},
+	{Name: "--wandb-project", Dest: "wandb_project", Type: Str, dest: 352, Until: V015, Group: "logging"},
+	{Name: "--wandb-entity", Dest: "wandb_entity", Type: Str, dest: 355, Until: V015, Group: "logging"},
+	{Name: "--wandb-exp-name", Dest: "wandb_exp_name", Type: Str, dest: 353, Until: V015, Group: "logging"},
+	{Name: "--wandb-save-dir", Dest: "wandb_save_dir", Type: Str, dest: 354, Until: V015, Group: "logging"},
+	{Name: "--cuda-graph-scope", Dest: "cuda_graph_scope", Type: Str, dest: 379, Until: V015, Choices: []string{"full", "attn", "full_iteration"}, Default: "full", Group: "inference"},
+	{Name: "--inference-dynamic-batching-buffer-guaranteed-fraction", Dest: "inference_dynamic_batching_buffer_guaranteed_fraction", Type: Float, dest: 892, Until: V015, Default: "0.2", Group: "inference"},
+	{Name: "--inference-dynamic-batching-buffer-overflow-factor", Dest: "inference_dynamic_batching_buffer_overflow_factor", Type: Float, dest: 893, Until: V015, Group: "inference"},
+	{Name: "--inference-dynamic-batching-max-requests-override", Dest: "inference_dynamic_batching_max_requests_override", Type: Int, dest: 894, Until: V015, Group: "inference"},
+	{Name: "--inference-dynamic-batching-max-tokens-override", Dest: "inference_dynamic_batching_max_tokens_override", Type: Int, dest: 895, Until: V015, Group: "inference"},
+	{Name: "--symmetric-ar-type", Dest: "symmetric_ar_type", Type: Str, dest: 461, Until: V015, Choices: []string{"two_shot", "one_shot", "multimem_all_reduce", "<nil>"}, Group: "inference"},
+	{Name: "--fp8-recipe", Dest: "fp8_recipe", Type: Str, dest: 74, Until: V015, Choices: []string{"tensorwise", "delayed", "mxfp8", "blockwise"}, Default: "delayed", Group: "Transformer-Engine"},
+	{Name: "--no-fp8-wgrad", Dest: "fp8_wgrad", Type: Switch, dest: 76, Until: V015, Action: SetFalse, Default: "true", Group: "Transformer-Engine"},
+	{Name: "--transformer-impl", Dest: "transformer_impl", Type: Str, dest: 142, Until: V015, Choices: []string{"local", "transformer_engine"}, Default: "transformer_engine", Group: "Transformer-Engine"},
+	{Name: "--fp4-recipe", Dest: "fp4_recipe", Type: Str, dest: 82, Until: V015, Choices: []string{"nvfp4"}, Default: "nvfp4", Group: "Transformer-Engine"},
+	{Name: "--retro-project-dir", Dest: "retro_project_dir", Type: Str, dest: 896, Until: V015, Group: "retro"},
+	{Name: "--retro-add-retriever", Dest: "retro_add_retriever", Type: Switch, dest: 897, Until: V015, Action: SetTrue, Default: "false", Group: "retro"},
+	{Name: "--retro-cyclic-train-iters", Dest: "retro_cyclic_train_iters", Type: Int, dest: 898, Until: V015, Group: "retro"},
+	{Name: "--retro-encoder-layers", Dest: "retro_encoder_layers", Type: Int, dest: 899, Until: V015, Default: "2", Group: "retro"},
+	{Name: "--retro-encoder-hidden-dropout", Dest: "retro_encoder_hidden_dropout", Type: Float, dest: 900, Until: V015, Default: "0.1", Group: "retro"},
+	{Name: "--retro-encoder-attention-dropout", Dest: "retro_encoder_attention_dropout", Type: Float, dest: 901, Until: V015, Default: "0.1", Group: "retro"},
+	{Name: "--retro-num-neighbors", Dest: "retro_num_neighbors", Type: Int, dest: 902, Until: V015, Default: "2", Group: "retro"},
+	{Name: "--retro-num-retrieved-chunks", Dest: "retro_num_retrieved_chunks", Type: Int, dest: 903, Until: V015, Default: "2", Group: "retro"},
+	{Name: "--retro-attention-gate", Dest: "retro_attention_gate", Type: Float, dest: 904, Until: V015, Default: "1", Group: "retro"},
+	{Name: "--retro-no-verify-neighbor-count", Dest: "retro_verify_neighbor_count", Type: Switch, dest: 905, Until: V015, Action: SetFalse, Default: "true", Group: "retro"},
+	{Name: "--disable-mamba-mem-eff-path", Dest: "disable_mamba_mem_eff_path", Type: Switch, dest: 906, Until: V015, Action: SetTrue, Default: "false", Group: "experimental"},
+	{Name: "--kitchen-config-file", Dest: "kitchen_config_file", Type: Str, dest: 907, Until: V015, Group: "kitchen"},
+	{Name: "--kitchen-recipe-number", Dest: "kitchen_recipe_number", Type: Int, dest: 908, Until: V015, Group: "kitchen"},
+	{Name: "--export-kv-cache-quant", Dest: "export_kv_cache_quant", Type: Switch, dest: 374, Until: V015, Action: SetTrue, Default: "false", Group: "modelopt-generic"},
+	{Name: "--export-quant-cfg", Dest: "export_quant_cfg", Type: Str, dest: 856, Until: V015, Choices: []string{"int8_sq", "fp8", "fp8_real_quant", "fp8_blockwise", "fp8_blockwise_real_quant", "fp8_blockwise_32", "int4_awq", "w4a8_awq", "nvfp4", "None"}, Group: "modelopt-generic"},
+	{Name: "--teacher-model-config", Dest: "teacher_model_config", Type: Str, dest: 909, Until: V015, Group: "modelopt-generic"},
+	{Name: "--export-kd-teacher-ckpt-format", Dest: "export_kd_teacher_ckpt_format", Type: Str, dest: 859, Until: V015, Choices: []string{"torch", "torch_dist", "zarr", "torch_dcp"}, Group: "modelopt-generic"},
 }

@@ -13,15 +13,14 @@ type Args struct {
 	Options
 	// Run is the launch that was parsed.
 	Run Run
-	// given marks, by the flag's field index, the destinations that the command
-	// line sets.
+	// given marks the destinations that the command line sets, by their numbers.
 	given []bool
 }
 
 // Given reports whether the command line contains the flag under any of its names.
 func (a *Args) Given(name string) bool {
 	f, ok := LookupFlagIn(a.Run.Release, name)
-	return ok && a.given[f.field]
+	return ok && a.given[f.dest]
 }
 
 // A Fault is the reason why Megatron's parser rejects a part of the command line.
@@ -55,7 +54,7 @@ type ParseError struct {
 // Parse reads a command line like Megatron's parser, with abbreviations off. It
 // returns every fault, not only the first. A flag with a fault keeps its default.
 func Parse(run Run) (*Args, []ParseError) {
-	p := parser{args: &Args{Options: defaultOptions, Run: run, given: make([]bool, fieldCount)}, argv: run.Argv}
+	p := parser{args: &Args{Options: defaultOptions, Run: run, given: make([]bool, destinations)}, argv: run.Argv}
 	olderDefaults(run.Release.OrNewest(), &p.args.Options)
 	p.options = reflect.ValueOf(&p.args.Options).Elem()
 	p.parse()
@@ -71,8 +70,6 @@ func KnownEntry(entry string) bool {
 	}
 	return false
 }
-
-var fieldCount = reflect.TypeFor[Options]().NumField()
 
 type parser struct {
 	args    *Args
@@ -187,13 +184,13 @@ func (p *parser) take(f *Flag, name, explicit string, hasExplicit bool, words []
 			return 0
 		}
 		on := f.Action == SetTrue || f.Action == Toggle && !strings.HasPrefix(name, "--no-")
-		switch field := p.options.Field(f.field); field.Kind() {
+		switch field := f.place(p.options); field.Kind() {
 		case reflect.Bool:
 			field.SetBool(on)
 		case reflect.String: // a switch in an older release, which takes a word in the newest
 			field.SetString(strconv.FormatBool(on))
 		}
-		p.args.given[f.field] = true
+		p.args.given[f.dest] = true
 		return 0
 	}
 	values, used := words, 0
@@ -210,11 +207,11 @@ func (p *parser) take(f *Flag, name, explicit string, hasExplicit bool, words []
 		p.fail(ParseError{Fault: MissingValue, Flag: name, Known: *f})
 		return used
 	}
-	if fault := f.store(p.options.Field(f.field), values); fault != "" {
+	if fault := f.store(f.place(p.options), values); fault != "" {
 		p.fail(ParseError{Fault: fault, Flag: name, Values: values, Known: *f})
 		return used
 	}
-	p.args.given[f.field] = true
+	p.args.given[f.dest] = true
 	return used
 }
 
@@ -228,6 +225,25 @@ func (f *Flag) count() int {
 		return n
 	}
 	return 1
+}
+
+// place returns where the flag's value is kept. A value without a field is checked alone.
+func (f *Flag) place(options reflect.Value) reflect.Value {
+	if f.dest < options.NumField() {
+		return options.Field(f.dest)
+	}
+	var to any = new([]string)
+	switch f.Type {
+	case Switch, Truth:
+		to = new(bool)
+	case Int, Tuple:
+		to = new([]int)
+	case Float:
+		to = new([]float64)
+	case Pattern:
+		to = new(Freq)
+	}
+	return reflect.ValueOf(to).Elem()
 }
 
 // store converts the words and assigns them to the field. It returns the fault of

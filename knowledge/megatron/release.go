@@ -1,4 +1,4 @@
-//go:generate go run ./flaggen -flags flaggen/flags.jsonl -o flags_gen.go
+//go:generate go run ./flaggen -flags flaggen/flags.jsonl -o flags_gen.go -sources ../..
 
 package megatron
 

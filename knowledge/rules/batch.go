@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/tree"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
@@ -115,11 +116,9 @@ func fault(id json.RawMessage, field, message string) []byte {
 
 // encode returns v as one line of JSON, with <, > and & unescaped.
 func encode(v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	line, err := tree.JSON(v)
+	if err != nil {
 		return []byte(`{"id":null,"error":{"code":"failed","field":"","message":"the answer cannot be written as JSON"}}`)
 	}
-	return bytes.TrimRight(b.Bytes(), "\n")
+	return line
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
+	"github.com/megatron-ops/megatron-ops/internal/tree"
 )
 
 // A Start is how a client reaches this server: it starts the program Binary, or it
@@ -30,8 +31,7 @@ type Start struct {
 
 // A Setup is the configuration with which one agent reaches this server.
 type Setup struct {
-	// Client is the agent's short name, Title the name that it gives itself.
-	Client, Title string
+	Title string // the name that the agent gives itself
 	// File is where the snippet belongs; Command does the same from a shell.
 	File    string
 	Snippet string
@@ -76,7 +76,7 @@ func Config(client string, start Start) (Setup, error) {
 		if c.name != client {
 			continue
 		}
-		setup := Setup{Client: c.name, Title: c.title, File: c.file}
+		setup := Setup{Title: c.title, File: c.file}
 		if c.command != nil {
 			setup.Command = c.command(start)
 		}
@@ -187,11 +187,11 @@ func geminiCommand(s Start) string {
 func vscodeCommand(s Start) string {
 	entry := typedEntry(s).(map[string]any)
 	entry["name"] = "megatron-ops"
-	line, err := jsonLine(entry)
+	line, err := tree.JSON(entry)
 	if err != nil {
 		return ""
 	}
-	return "code --add-mcp " + shellword.POSIX(line)
+	return "code --add-mcp " + shellword.POSIX(string(line))
 }
 
 // tokenVariable is the environment variable from which Codex reads a running server's
@@ -239,11 +239,11 @@ func codexTable(s Start) string {
 
 // tomlString quotes s as JSON does: JSON's strings are TOML's basic strings.
 func tomlString(s string) string {
-	line, err := jsonLine(s)
+	line, err := tree.JSON(s)
 	if err != nil {
 		return `""`
 	}
-	return line
+	return string(line)
 }
 
 func tomlList(words []string) string {
@@ -261,14 +261,6 @@ func jsonDoc(v any) (string, error) {
 	enc.SetIndent("", "  ")
 	err := enc.Encode(v)
 	return b.String(), err
-}
-
-func jsonLine(v any) (string, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return strings.TrimSpace(b.String()), err
 }
 
 // envFlags renders s's variables as flags of a client, each followed by a space.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
+	"github.com/megatron-ops/megatron-ops/internal/tree"
 )
 
 // A Finding is one thing that the doctor examined. Wrong is nil if it is all right;
@@ -125,7 +126,7 @@ func examineServer(ctx context.Context, what lang.Text, connect func() (*client.
 		if err != nil {
 			continue
 		}
-		shown, err := jsonLine(map[string]any{"name": t.Name, "description": t.Description, "inputSchema": schema})
+		shown, err := tree.JSON(map[string]any{"name": t.Name, "description": t.Description, "inputSchema": schema})
 		if err == nil {
 			size += len(shown)
 		}

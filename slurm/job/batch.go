@@ -1,8 +1,9 @@
 package job
 
 import (
-	"bytes"
 	"encoding/json"
+
+	"github.com/megatron-ops/megatron-ops/internal/tree"
 )
 
 // A batchAnswer is the JSON answer to one line of `render --batch`.
@@ -45,13 +46,11 @@ func RenderLine(line []byte) []byte {
 	if err != nil {
 		answer.Error = asBatchError(err)
 	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(answer); err != nil {
+	out, err := tree.JSON(answer)
+	if err != nil {
 		return []byte(`{"id":null,"error":{"code":"bad_input","field":"id","message":"cannot be written back"}}`)
 	}
-	return bytes.TrimRight(out.Bytes(), "\n")
+	return out
 }
 
 func renderText(text []byte) (Script, error) {

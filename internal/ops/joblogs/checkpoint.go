@@ -15,7 +15,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
-	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
@@ -134,21 +133,13 @@ func Checkpoint(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) *
 // log; zero where these do not tell.
 func saveEvery(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, s job.Spec) time.Duration {
 	interval := megatron.NumberOf(s.Args, "--save-interval", 0)
-	paths := logFiles(ctx, c, cl.Name(), j)
-	if interval == 0 || len(paths) == 0 {
+	if interval == 0 {
 		return 0
 	}
-	folders, err := openFolders(c, j, paths)
-	if err != nil {
-		return 0
-	}
-	defer folders.Close()
-	run, err := metrics.Recent(ctx, folders, paths, "")
-	if err != nil {
-		return 0
-	}
+	j.Cluster = cl.Name()
+	run, err := RecentRun(ctx, c, j)
 	ms := run.Summary().IterationMS
-	if ms == nil {
+	if err != nil || ms == nil {
 		return 0
 	}
 	return time.Duration(float64(interval) * *ms * float64(time.Millisecond))

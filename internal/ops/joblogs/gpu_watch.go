@@ -129,20 +129,11 @@ func gpuPlaces(gpus map[string][]int) string {
 
 // ranges joins consecutive numbers: 0,4-7.
 func ranges(numbers []int) string {
-	slices.Sort(numbers)
-	var words []string
-	for i := 0; i < len(numbers); {
-		k := i
-		for k+1 < len(numbers) && numbers[k+1] == numbers[k]+1 {
-			k++
-		}
-		word := strconv.Itoa(numbers[i])
-		if k > i {
-			word += "-" + strconv.Itoa(numbers[k])
-		}
-		words, i = append(words, word), k+1
+	words := make([]string, len(numbers))
+	for i, n := range numbers {
+		words[i] = strconv.Itoa(n)
 	}
-	return strings.Join(words, ",")
+	return strings.Trim(hostlist.Compress(words), "[]")
 }
 
 // readEnd returns the newest part of a node's samples; "" where it cannot be read.

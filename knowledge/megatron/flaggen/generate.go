@@ -4,32 +4,33 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// generate writes the flags of every release as Go source.
-func generate(h history) ([]byte, error) {
+// generate writes the flags of every release as Go source. used reports whether the
+// sources use a name, a field's or a flag's: a value that they do not use has no field.
+func generate(h history, used func(name string) bool) ([]byte, error) {
 	newest := len(h.releases) - 1
 	var fields, defaults, older, table bytes.Buffer
-	index := map[string]int{}
+	h.rows = oneDestination(h.rows)
+	index, typed := destinations(h.rows, used)
 	kinds := map[string]kind{}
 	byRelease := make([][]string, len(h.releases))
 	newestDefault := map[string]string{} // by destination, from the newest release with it
 	decided := map[string]bool{}         // by destination and release; the first flag sets the default
-	newestRow := map[string]row{}        // by flag name
 	for _, r := range h.rows {
-		if f, ok := newestRow[r.Name]; !ok {
-			newestRow[r.Name] = r
-		} else if f.Type == r.Type && f.Action == r.Action && reflect.DeepEqual(f.Default, r.Default) {
-			r.Dest = f.Dest // a newer release only renamed the destination
-		}
 		k, err := goKind(r)
 		if err != nil {
 			return nil, err
 		}
-		if _, seen := index[r.Dest]; !seen {
-			index[r.Dest], kinds[r.Dest] = len(index), k
+		writeRow(&table, h, r, k, index[r.Dest])
+		if index[r.Dest] >= typed {
+			continue
+		}
+		if _, seen := kinds[r.Dest]; !seen {
+			kinds[r.Dest] = k
 			fmt.Fprintf(&fields, "\t%s %s // %s\n", camel(r.Dest), k.goType, r.Name)
 			if newestDefault[r.Dest], err = goDefault(r, k); err != nil {
 				return nil, err
@@ -56,7 +57,6 @@ func generate(h history) ([]byte, error) {
 		for i := r.first; i <= r.last; i++ {
 			decided[fmt.Sprint(r.Dest, i)] = true
 		}
-		writeRow(&table, h, r, k, index[r.Dest])
 	}
 	for i, sets := range byRelease {
 		if len(sets) > 0 {
@@ -79,7 +79,8 @@ func generate(h history) ([]byte, error) {
 	for _, rel := range h.releases {
 		fmt.Fprintf(&b, "\t{name: %q, tag: %q, commit: %q, date: %q},\n", rel.Name, rel.Tag, rel.Commit, rel.Date)
 	}
-	fmt.Fprintf(&b, "}\n\n// Options holds one value for each destination of Megatron's parser.\ntype Options struct {\n%s}\n\n", fields.String())
+	fmt.Fprintf(&b, "}\n\n// destinations is how many destinations Megatron's parser has.\nconst destinations = %d\n\n"+
+		"// Options holds the values of Megatron's parser that this program uses.\ntype Options struct {\n%s}\n\n", len(index), fields.String())
 	fmt.Fprintf(&b, "var defaultOptions = Options{\n%s}\n\n", defaults.String())
 	fmt.Fprintf(&b, "// olderDefaults sets what a release's parser takes by default otherwise than the newest.\nfunc olderDefaults(r Release, o "+
 		"*Options) {\n\tswitch r {\n%s\t}\n}\n\n", older.String())
@@ -87,8 +88,49 @@ func generate(h history) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func writeRow(table *bytes.Buffer, h history, r row, k kind, field int) {
-	fmt.Fprintf(table, "\t{Name: %q, Dest: %q, Type: %s, field: %d", r.Name, r.Dest, k.name, field)
+// oneDestination returns rows with one destination for each flag, where a newer release
+// only renamed it.
+func oneDestination(rows []row) []row {
+	rows = slices.Clone(rows)
+	newest := map[string]row{} // by flag name
+	for i, r := range rows {
+		if f, ok := newest[r.Name]; !ok {
+			newest[r.Name] = r
+		} else if f.Type == r.Type && f.Action == r.Action && reflect.DeepEqual(f.Default, r.Default) {
+			rows[i].Dest = f.Dest
+		}
+	}
+	return rows
+}
+
+// destinations numbers the destinations. The first typed ones have a field: those that are
+// used, and those whose type differs between releases.
+func destinations(rows []row, used func(name string) bool) (index map[string]int, typed int) {
+	kinds, has := map[string]kind{}, map[string]bool{}
+	for _, r := range rows {
+		k, _ := goKind(r) // generate reports the error
+		first, seen := kinds[r.Dest]
+		if !seen {
+			kinds[r.Dest] = k
+		}
+		has[r.Dest] = has[r.Dest] || seen && first != k || used(camel(r.Dest)) || slices.ContainsFunc(append(r.Aliases, r.Name), used)
+	}
+	index = map[string]int{}
+	for _, field := range []bool{true, false} {
+		for _, r := range rows {
+			if _, seen := index[r.Dest]; !seen && has[r.Dest] == field {
+				index[r.Dest] = len(index)
+			}
+		}
+		if field {
+			typed = len(index)
+		}
+	}
+	return index, typed
+}
+
+func writeRow(table *bytes.Buffer, h history, r row, k kind, dest int) {
+	fmt.Fprintf(table, "\t{Name: %q, Dest: %q, Type: %s, dest: %d", r.Name, r.Dest, k.name, dest)
 	if r.first > 0 {
 		fmt.Fprintf(table, ", Since: %s", h.releases[r.first].Const)
 	}
@@ -114,9 +156,6 @@ func writeRow(table *bytes.Buffer, h history, r row, k kind, field int) {
 	}
 	if d := text(r.Default); d != "" {
 		fmt.Fprintf(table, ", Default: %q", d)
-	}
-	if r.OnlyWith {
-		table.WriteString(", ModelOpt: true")
 	}
 	fmt.Fprintf(table, ", Group: %q},\n", r.Group)
 }

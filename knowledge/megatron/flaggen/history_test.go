@@ -11,7 +11,7 @@ import (
 // TestGeneratedFileIsCurrent checks that flags_gen.go is generated from the current flags.jsonl.
 func TestGeneratedFileIsCurrent(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "flags_gen.go")
-	require.NoError(t, run("flags.jsonl", out, "", release{}))
+	require.NoError(t, run("flags.jsonl", out, "../../..", "", release{}))
 	got, err := os.ReadFile(out)
 	require.NoError(t, err)
 	want, err := os.ReadFile("../flags_gen.go")
@@ -21,12 +21,13 @@ func TestGeneratedFileIsCurrent(t *testing.T) {
 
 func TestAddRelease(t *testing.T) {
 	dir := t.TempDir()
-	flags, out := filepath.Join(dir, "flags.jsonl"), filepath.Join(dir, "gen.go")
+	flags, out := filepath.Join(dir, "flags.jsonl"), filepath.Join(dir, "flags_gen.go")
 	require.NoError(t, os.WriteFile(flags, nil, 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "rule.go"), []byte(`package rules; var x = c.A || c.Given("--old")`), 0o644))
 	add := func(name, constant, rows string) string {
 		dump := filepath.Join(dir, name+".json")
 		require.NoError(t, os.WriteFile(dump, []byte(`{"args":[`+rows+`]}`), 0o644))
-		require.NoError(t, run(flags, out, dump, release{Name: name, Const: constant, Tag: name, Commit: "c" + name, Date: "2026-01-01"}))
+		require.NoError(t, run(flags, out, dir, dump, release{Name: name, Const: constant, Tag: name, Commit: "c" + name, Date: "2026-01-01"}))
 		raw, err := os.ReadFile(flags)
 		require.NoError(t, err)
 		return string(raw)
@@ -46,10 +47,11 @@ func TestAddRelease(t *testing.T) {
 	source, err := os.ReadFile(out)
 	require.NoError(t, err)
 	require.Contains(t, string(source), "case V2:\n\t\to.A = 2")
-	require.Contains(t, string(source), `{Name: "--old", Dest: "old", Type: Str, field: 2, Until: V1, Default: "x", Group: "g"}`)
+	require.NotContains(t, string(source), "\tNew ", "no source uses it")
+	require.Contains(t, string(source), `{Name: "--old", Dest: "old", Type: Str, dest: 1, Until: V1, Default: "x", Group: "g"}`)
 }
 
 func TestUnknownTypeIsAnError(t *testing.T) {
-	_, err := generate(history{releases: []release{{Name: "main", Const: "Main"}}, rows: []row{{Name: "--x", Dest: "x", Type: "complex"}}})
+	_, err := generate(history{releases: []release{{Name: "main", Const: "Main"}}, rows: []row{{Name: "--x", Dest: "x", Type: "complex"}}}, func(string) bool { return true })
 	require.ErrorContains(t, err, `--x: unknown type "complex"`)
 }
