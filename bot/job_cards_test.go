@@ -80,7 +80,7 @@ func TestAJobHasOneCardThatIsEditedInPlace(t *testing.T) {
 		}
 		for i := range 20 { // numbers come often
 			require.NoError(t, s.bot.Tell(t.Context(), card.News{
-				Job: job, Iteration: 100 + i, Iterations: 1000, Loss: (*card.Number)(&loss), TFLOPs: &speed, ETA: time.Hour,
+				Job: job, Iteration: 100 + i, Iterations: 1000, Loss: (*card.Number)(&loss), TFLOPs: &speed, ETA: time.Hour, Checkpoint: 100,
 			}))
 		}
 		st := s.Wait("the running card", func(st slacktest.State) bool {

@@ -165,7 +165,7 @@ func sampleCard(state slurm.State, l lang.Lang) card.Card {
 			Account: "research", GPUs: 16, ElapsedS: 5025, TimeLimitS: &limit, StartedAt: &noon,
 		},
 		Iteration: 1200, Iterations: 5000, Loss: (*card.Number)(&loss), TFLOPs: &speed, SecondsEach: 1.92, ETA: 4 * time.Hour,
-		LineAt: noon.Add(83 * time.Minute), Curve: sampleCurve(),
+		Checkpoint: 1000, CheckpointAt: noon, LineAt: noon.Add(83 * time.Minute), Curve: sampleCurve(),
 	}
 	if state == slurm.Pending {
 		start := noon.Add(95 * time.Minute)

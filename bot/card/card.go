@@ -33,9 +33,11 @@ type News struct {
 	ETA         time.Duration
 	// Curve holds points of the loss, including the first and the newest. LineAt is when the
 	// log was last written to.
-	Curve   []metrics.Point
-	LineAt  time.Time
-	Tracked string // the URL of the run at its experiment tracker
+	Curve        []metrics.Point
+	LineAt       time.Time
+	Checkpoint   int // the iteration of the last checkpoint
+	CheckpointAt time.Time
+	Tracked      string // the URL of the run at its experiment tracker
 
 	// Why says in a few words what went wrong and where: "GPU out of memory, rank 11 on gpu4". Says
 	// is the same for a reader of either language; cards of earlier versions have none.

@@ -16,38 +16,39 @@ import (
 )
 
 var (
-	textHeadline  = lang.Text{EN: "%s %s (%s): %s", ZH: "%s %s（%s）：%s"}
-	textPlace     = lang.Text{EN: ", place %d", ZH: "，第 %d 位"}
-	textOn        = lang.Text{EN: " on %s", ZH: "，节点 %s"}
-	textAfter     = lang.Text{EN: " after %s", ZH: "，历时 %s"}
-	textGPUs      = lang.Text{EN: "GPUs", ZH: "GPU"}
-	textOneNode   = lang.Text{EN: "1 node", ZH: "1 个节点"}
-	textManyNodes = lang.Text{EN: "%d nodes", ZH: "%d 个节点"}
-	textApproved  = lang.Text{EN: "approved by <@%s>", ZH: "审批：<@%s>"}
-	textSubmitted = lang.Text{EN: "submitted %s", ZH: "提交于 %s"}
-	textStarted   = lang.Text{EN: "started %s", ZH: "开始于 %s"}
-	textEndsBy    = lang.Text{EN: "ends by %s", ZH: "最迟 %s 结束"}
-	textEnded     = lang.Text{EN: "ended %s", ZH: "结束于 %s"}
-	textBecause   = lang.Text{EN: "Waits for", ZH: "等待原因"}
-	textLine      = lang.Text{EN: "Place in line", ZH: "排队位置"}
-	textOf        = lang.Text{EN: "%s of %s", ZH: "%s / %s"}
-	textLikely    = lang.Text{EN: "Likely start", ZH: "预计开始"}
-	textLimit     = lang.Text{EN: "Time limit", ZH: "时间上限"}
-	textIteration = lang.Text{EN: "Iteration", ZH: "迭代"}
-	textLoss      = lang.Text{EN: "Loss", ZH: "损失"}
-	textSpeed     = lang.Text{EN: "Speed", ZH: "速度"}
-	textTimeLeft  = lang.Text{EN: "Time left", ZH: "剩余时间"}
-	textAbout     = lang.Text{EN: "about %s, done %s", ZH: "约 %s，%s 完成"}
-	textLastLine  = lang.Text{EN: "Last line", ZH: "最新日志行"}
-	textCost      = lang.Text{EN: "GPU hours", ZH: "GPU 小时"}
-	textExit      = lang.Text{EN: "Exit code", ZH: "退出码"}
-	textFit       = lang.Text{EN: "A fix that fits", ZH: "可用的修复"}
-	textTaken     = lang.Text{EN: "👀 <@%s> looks after it, since %s", ZH: "👀 <@%s> 正在处理，自 %s"}
-	textLeft      = lang.Text{EN: "%s left", ZH: "剩余 %s"}
-	textCurve     = lang.Text{EN: "Loss · %s", ZH: "损失 · %s"}
-	textPage      = lang.Text{EN: "page", ZH: "网页"}
-	textLastSeen  = lang.Text{EN: "The cluster does not answer. This is how it was at %s.", ZH: "集群没有响应，以下为 %s 时的状态。"}
-	textLossName  = lang.Text{EN: "loss", ZH: "损失"}
+	textHeadline   = lang.Text{EN: "%s %s (%s): %s", ZH: "%s %s（%s）：%s"}
+	textPlace      = lang.Text{EN: ", place %d", ZH: "，第 %d 位"}
+	textOn         = lang.Text{EN: " on %s", ZH: "，节点 %s"}
+	textAfter      = lang.Text{EN: " after %s", ZH: "，历时 %s"}
+	textGPUs       = lang.Text{EN: "GPUs", ZH: "GPU"}
+	textOneNode    = lang.Text{EN: "1 node", ZH: "1 个节点"}
+	textManyNodes  = lang.Text{EN: "%d nodes", ZH: "%d 个节点"}
+	textApproved   = lang.Text{EN: "approved by <@%s>", ZH: "审批：<@%s>"}
+	textSubmitted  = lang.Text{EN: "submitted %s", ZH: "提交于 %s"}
+	textStarted    = lang.Text{EN: "started %s", ZH: "开始于 %s"}
+	textEndsBy     = lang.Text{EN: "ends by %s", ZH: "最迟 %s 结束"}
+	textEnded      = lang.Text{EN: "ended %s", ZH: "结束于 %s"}
+	textBecause    = lang.Text{EN: "Waits for", ZH: "等待原因"}
+	textLine       = lang.Text{EN: "Place in line", ZH: "排队位置"}
+	textOf         = lang.Text{EN: "%s of %s", ZH: "%s / %s"}
+	textLikely     = lang.Text{EN: "Likely start", ZH: "预计开始"}
+	textLimit      = lang.Text{EN: "Time limit", ZH: "时间上限"}
+	textIteration  = lang.Text{EN: "Iteration", ZH: "迭代"}
+	textLoss       = lang.Text{EN: "Loss", ZH: "损失"}
+	textSpeed      = lang.Text{EN: "Speed", ZH: "速度"}
+	textTimeLeft   = lang.Text{EN: "Time left", ZH: "剩余时间"}
+	textAbout      = lang.Text{EN: "about %s, done %s", ZH: "约 %s，%s 完成"}
+	textLastLine   = lang.Text{EN: "Last line", ZH: "最新日志行"}
+	textCheckpoint = lang.Text{EN: "Checkpoint", ZH: "检查点"}
+	textCost       = lang.Text{EN: "GPU hours", ZH: "GPU 小时"}
+	textExit       = lang.Text{EN: "Exit code", ZH: "退出码"}
+	textFit        = lang.Text{EN: "A fix that fits", ZH: "可用的修复"}
+	textTaken      = lang.Text{EN: "👀 <@%s> looks after it, since %s", ZH: "👀 <@%s> 正在处理，自 %s"}
+	textLeft       = lang.Text{EN: "%s left", ZH: "剩余 %s"}
+	textCurve      = lang.Text{EN: "Loss · %s", ZH: "损失 · %s"}
+	textPage       = lang.Text{EN: "page", ZH: "网页"}
+	textLastSeen   = lang.Text{EN: "The cluster does not answer. This is how it was at %s.", ZH: "集群没有响应，以下为 %s 时的状态。"}
+	textLossName   = lang.Text{EN: "loss", ZH: "损失"}
 )
 
 // Draw draws a job's card and the text of its notification. With edit set, people are named by
@@ -195,6 +196,13 @@ func fields(n News, l lang.Lang) (fs []*slack.TextBlockObject) {
 		if !n.LineAt.IsZero() {
 			markup(textLastLine, When(n.LineAt, "{ago}"))
 		}
+	}
+	if n.Checkpoint > 0 {
+		v := WithCommas(n.Checkpoint)
+		if !n.CheckpointAt.IsZero() {
+			v += ", " + When(n.CheckpointAt, "{time}")
+		}
+		markup(textCheckpoint, v)
 	}
 	if j.State.Ended() {
 		if j.GPUs > 0 && j.ElapsedS > 0 {

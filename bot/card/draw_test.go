@@ -42,7 +42,7 @@ func cards() map[string]card.Card {
 	curve := []metrics.Point{{N: 1, V: 8}, {N: 400, V: 4}, {N: 800, V: 3}, {N: 1200, V: 2.5}}
 	trains := card.News{
 		Job: runs, Iteration: 1200, Iterations: 5000, Loss: (*card.Number)(number(2.5)), TFLOPs: number(412.3), SecondsEach: 1.25, MFU: number(41.7), ETA: 90 * time.Minute,
-		Curve: curve, LineAt: *at(8),
+		Curve: curve, LineAt: *at(8), Checkpoint: 1000, CheckpointAt: *at(8),
 	}
 	cause := view.Doc{Title: "GPU out of memory", Sections: []view.Section{{Text: "rank 11 on gpu2"}}}
 	all := map[string]card.Card{
