@@ -60,7 +60,6 @@ func TestAnAgentsWriteIsDecidedByAButton(t *testing.T) {
 	})
 }
 
-// A request that is longer than a message can be decided too.
 // Each operator, and the agent's person, reads about it in the language that they chose.
 func TestAnAgentsRequestIsInTheReadersLanguage(t *testing.T) {
 	t.Parallel()
@@ -69,6 +68,7 @@ func TestAnAgentsRequestIsInTheReadersLanguage(t *testing.T) {
 		for _, who := range []string{"U1", "U5"} {
 			s.Slash("settings lang zh", map[string]any{"user_id": who})
 		}
+		s.Wait("both settings", func(st slacktest.State) bool { return posted(st, "您的设置") == 2 })
 		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "more than 512 GPU hours", nil, "")
 		require.NoError(t, err)
 		q := s.said("An agent asks for your approval")
@@ -81,6 +81,7 @@ func TestAnAgentsRequestIsInTheReadersLanguage(t *testing.T) {
 	})
 }
 
+// A request that is longer than a message can be decided too.
 func TestALongRequestOfAnAgentHasItsButtons(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

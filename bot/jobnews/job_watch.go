@@ -347,9 +347,12 @@ func (nf *Notifier) Reader(ctx context.Context, j slurm.Job) *ops.Call {
 	return &ops.Call{Service: nf.cfg.Service, Lang: nf.cardLang(ctx, j), Who: ops.Caller{Surface: ops.Watcher, ID: "watcher", User: j.User, ReadOnly: true}}
 }
 
-// addNumbers adds the numbers of the training run's log to n and returns them; ok is false
-// where the log has none.
+// addNumbers adds the last checkpoint and the numbers of the training run's log to n and returns the
+// numbers; ok is false where the log has none.
 func (nf *Notifier) addNumbers(ctx context.Context, n *card.News) (m joblogs.MetricsOut, ok bool) {
+	if iteration, at, saved := joblogs.LastSaved(ctx, nf.Reader(ctx, n.Job), n.Job.Cluster, n.Job.ID); saved {
+		n.Checkpoint, n.CheckpointAt = iteration, at
+	}
 	result, ok := nf.readJob(ctx, "metrics", n.Job)
 	m, isMetrics := result.(joblogs.MetricsOut)
 	if !ok || !isMetrics || len(m.Runs) != 1 {

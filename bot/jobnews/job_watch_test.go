@@ -2,6 +2,7 @@ package jobnews
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -18,8 +19,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
@@ -50,8 +53,8 @@ func TestAFailureIsToldWithItsCause(t *testing.T) {
 	t.Parallel()
 	s := set(t)
 	s.begin(run(slurm.Running))
-	job := s.put(run(slurm.Failed), trained(40)+oomLog)
-	s.handleEvent(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: job})
+	failed := s.put(run(slurm.Failed), trained(40)+oomLog)
+	s.handleEvent(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: failed})
 	told := strings.Join(s.told(), "\n")
 	require.Contains(t, told, "update "+theCard+": ❌ gpt (4711): GPU out of memory, rank 3")
 	require.Contains(t, told, "upload below "+theCard+": loss.png")
@@ -76,6 +79,32 @@ func TestAFailureIsToldWithItsCause(t *testing.T) {
 	j := s.put(slurm.Job{ID: "4713", Cluster: "test", State: slurm.Failed}, "the last words\n")
 	s.attachLog(s.ctx, j)
 	require.Empty(t, s.told(), "nobody looks on")
+}
+
+// localFilesSite is a site whose files this machine can read.
+type localFilesSite struct{ *opstest.Site }
+
+func (localFilesSite) Kind() string { return "cli" }
+
+// A failed job's card says from which checkpoint the run can go on.
+func TestACardNamesTheLastCheckpoint(t *testing.T) {
+	t.Parallel()
+	s := set(t)
+	s.cfg.Service.Clusters["test"] = localFilesSite{s.site}
+	saves := filepath.Join(t.TempDir(), "saves")
+	opstest.SaveAt(t, saves, map[int]time.Duration{1000: 65 * time.Minute, 2000: 5 * time.Minute}, "2000")
+	spec, err := json.Marshal(job.Spec{Worktree: "/w", Args: []string{"--save", saves}})
+	require.NoError(t, err)
+	db, err := s.cfg.Service.Store()
+	require.NoError(t, err)
+	_, _, err = db.Begin(s.ctx, store.Submission{Key: "k", Token: "k", Cluster: "test", Owner: "ada", Name: "gpt", Spec: spec, CreatedAt: noon})
+	require.NoError(t, err)
+	require.NoError(t, db.Finish(s.ctx, "k", store.Submitted, "4711", "", noon))
+	s.begin(run(slurm.Running))
+	s.handleEvent(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: s.put(run(slurm.Failed), trained(40)+oomLog)})
+	n := s.card("4711").News
+	require.Equal(t, 2000, n.Checkpoint)
+	require.WithinDuration(t, time.Now().Add(-5*time.Minute), n.CheckpointAt, time.Minute)
 }
 
 // A failure is reported too where the loss is no number any more, which JSON cannot represent.

@@ -129,6 +129,20 @@ func Checkpoint(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) *
 	return checkpointOf(j, s, last, c.Now())
 }
 
+// LastSaved returns the iteration and time of the last complete checkpoint in the folder to which a job
+// of megatron-ops saves. ok is false where there is none with a number, or where it cannot be read from
+// here.
+func LastSaved(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (iteration int, at time.Time, ok bool) {
+	s, known := c.SpecOf(ctx, cluster, id)
+	if !known {
+		return 0, time.Time{}, false
+	}
+	s.Cluster = cluster
+	last, ok, _ := lastCheckpoint(ctx, c, s)
+	iteration, err := strconv.Atoi(last.Iteration)
+	return iteration, last.At, ok && err == nil
+}
+
 // saveEvery returns the time between two checkpoints, according to the flags and the
 // log; zero where these do not tell.
 func saveEvery(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, s job.Spec) time.Duration {
