@@ -261,7 +261,7 @@ func dockerPrivileged(c *checker) {
 func dockerNetwork(c *checker) {
 	for _, s := range c.job.Starts {
 		box := s.Container
-		if box == nil || !box.Docker() || !training(s) && s.Launcher != script.Wrapper || box.MountsUnknown || isExec(box) {
+		if box == nil || !box.Docker() || !training(s) && s.Launcher != script.Wrapper || box.MountsUnknown {
 			continue
 		}
 		net, hasNet := box.Get("network", "net")
@@ -280,8 +280,4 @@ func dockerNetwork(c *checker) {
 
 func shmMounted(box *script.Container) bool {
 	return slices.ContainsFunc(box.Mounts, func(m script.Mount) bool { return m.Inside.String() == "/dev/shm" })
-}
-
-func isExec(box *script.Container) bool {
-	return slices.Contains(script.Texts(box.Command.Args[:min(4, len(box.Command.Args))]), "exec")
 }

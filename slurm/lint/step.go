@@ -58,14 +58,11 @@ func noWorktree(c *checker) {
 		if s.Module || !relative(s.Program.Value) || s.Env.Dir != nil {
 			continue
 		}
-		if s.Step != nil && s.Step.Options.Has("chdir", "container-workdir") || s.Remote != nil && strings.Contains(strings.Join(script.Texts(s.Remote.Args), " "), "wdir") {
+		if s.Remote != nil && strings.Contains(strings.Join(script.Texts(s.Remote.Args), " "), "wdir") {
 			continue
 		}
-		if s.Launcher == script.Wrapper && s.Program.Text() != "" && !strings.Contains(s.Program.Text(), "/") && !strings.HasSuffix(s.Program.Text(), ".sh") {
+		if s.Launcher == script.Wrapper && !strings.Contains(s.Program.Text(), "/") {
 			continue // the PATH has the program
-		}
-		if s.Container != nil && s.Container.Command != nil && s.Container.Command.Env.Dir != nil {
-			continue
 		}
 		c.report(cmp.Or(s.Program.Line, s.Line), s.Program.Text())
 		return
@@ -189,9 +186,6 @@ func (c *checker) clash(a, b *script.Command) bool {
 	na, okA := c.nodesOf(a)
 	nb, okB := c.nodesOf(b)
 	if n, _, ok := c.job.Nodes(); ok && n > 1 && oa.Has("nodes") && ob.Has("nodes") && okA && okB && na+nb <= n && a != b {
-		return false
-	}
-	if a == b && c.job.Several() && okA && na == 1 {
 		return false
 	}
 	return true
