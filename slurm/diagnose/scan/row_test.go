@@ -112,7 +112,7 @@ func TestWordsOfAnEnd(t *testing.T) {
 		"Best validation accuracy 0.91",
 		"perplexity: 9.1", "ppl = 9.1", "loss: 2.1, accuracy: 0.91",
 		"Early stopping", "Early stopping triggered", "Early stopping at round 7", "Training stopped: no gain",
-		"tune.py exits successfully.", "Exit code: 0", "Epilog of job 7", "Experiment End: 2024-01-10 16:28:33.041656",
+		"tune.py exits successfully.", "Exit code: 0", "Epilog of job 7", "Done.\nPipeline: 0 failed", "Experiment End: 2024-01-10 16:28:33.041656",
 		"weighted avg      0.341     0.505     0.393      1213",
 		"All samples finished", "Tests completed", "Training completed successfully!",
 		"{'train_runtime': 12.4, 'epoch': 3.0}",
