@@ -151,9 +151,6 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 		local, _ := strconv.Atoi(g[2])
 		s.Failed = &m
 		entry := ElasticEntry{Off: off, raw: raw, text: text, Rank: -1, Local: local, Pid: g[3], Exit: code}
-		if _, dated := logline.ParseTime(raw); dated { // else the entry's time is some time after the last known one
-			entry.At = s.now
-		}
 		s.died(entry, t)
 		return true
 	}
@@ -336,6 +333,9 @@ func exitClass(code int) (class string, weight int) {
 // died records a process that a launcher reports as failed.
 func (s *scanner) died(entry ElasticEntry, t logline.Tag) {
 	entry.Task = t.Label
+	if _, dated := logline.ParseTime(entry.raw); dated && entry.At.IsZero() { // else it is some time after the last known one
+		entry.At = s.now
+	}
 	if entry.Exit == -9 && slices.Contains(s.forced, entry.Pid) {
 		entry.Exit = -15 // the launcher killed it because it ignored SIGTERM, so memory is not the reason
 	}
@@ -363,6 +363,7 @@ func (s *scanner) died(entry ElasticEntry, t logline.Tag) {
 	s.add(e)
 	if !entry.At.IsZero() {
 		e.Before, e.After = entry.At, entry.At
+		s.waiting = slices.DeleteFunc(s.waiting, func(o *Event) bool { return o == e }) // its time is known
 	}
 }
 
@@ -388,7 +389,7 @@ func (s *scanner) exited(t logline.Tag, g []string, text, raw string, off int64)
 		local = 0
 	}
 	s.Failed = &Mark{Off: off, Text: raw, At: s.now, Tag: t}
-	s.died(ElasticEntry{Off: off, raw: raw, text: text, Rank: -1, Local: local, Exit: code, At: s.now}, t)
+	s.died(ElasticEntry{Off: off, raw: raw, text: text, Rank: -1, Local: local, Exit: code}, t)
 }
 
 var exitCode = lazy.New(`[Ee]xited with exit code (\d+)|[Ee]xit(?:ed with)? (?:code|status):? (\d+)`)
