@@ -70,7 +70,13 @@ func TestWhatCameAfterDecides(t *testing.T) {
 				diagnosetest.Rounds(4, "[rank0]: step {n} of it\n") + "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"/w/a.py\", line 3, in <module>\n[rank0]: ZeroDivisionError: by zero\n",
 			outcome.UserException,
 		},
-		"a site's account of the job":                    {summed + trained + account, outcome.Success},
+		"a site's account of the job": {summed + trained + account, outcome.Success},
+		"a run that is appended to a site's account of the job before it": {
+			summed + trained + account + "Preparing the second job\n" + raised, outcome.ImportError,
+		},
+		"a short run that is appended to a site's account of a job cut short": {
+			summed[:len(summed)/2] + account + "Preparing the second job\nThe second job is done\n", outcome.Success,
+		},
 		"a site's account of a job that was at its work": {summed[:len(summed)/2] + account, outcome.UnknownExit},
 		"a part that is done":                            {"Start inference on 900 batches\nInference done 11/900. 0.07 s/iter\nInference done 67/900. 0.08 s/iter\n", outcome.UnknownExit},
 		"a module that a logger lacked":                  {"No module named 'hiddenlayer'\n" + strings.Repeat("Epoch:  3\nval loss of it: 0.2\n", 40) + "Terminated\n", outcome.UnknownExit},

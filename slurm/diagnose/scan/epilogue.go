@@ -1,13 +1,20 @@
 package scan
 
-import "github.com/megatron-ops/megatron-ops/internal/lazy"
+import (
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+)
 
 // inEpilogue reports whether a line belongs to the account of the job that a site's epilogue writes, whose
 // lines are not the program's last words. A job's row with another state than success is.
 func (s *scanner) inEpilogue(text string) bool {
 	const longest = 50 // lines
-	if epilogue.MatchString(text) {
+	switch {
+	case epilogue.MatchString(text):
 		s.epilogueTo = s.Lines + longest
+	case s.Lines <= s.epilogueTo && !strings.ContainsAny(text, ":,|") && !strings.ContainsAny(text[:1], drawn):
+		s.epilogueTo = 0 // no row of an account: another run was appended
 	}
 	return s.Lines <= s.epilogueTo && !accountedLost.MatchString(text)
 }
