@@ -257,14 +257,23 @@ func (m framePart) cutAll(lines []string) (rest, said []string, ok bool) {
 // lines with a launcher's label.
 func OfLines(rest []string) bool {
 	indented, plain, labelled := 0, 0, 0
+	labels := map[uint64]bool{} // beginning of a line → whether it is a label
 	for _, r := range rest {
 		if strings.TrimSpace(r) == "" {
 			return true
 		}
+		form := DigitsAsZeros(r[:min(len(r), longestPart)])
+		if label, known := labels[form]; known {
+			if label {
+				labelled++
+			}
+			continue // most lines are those of a loop
+		}
 		if _, _, own := cutClock(r); own || ownPrefix.MatchString(r) {
 			return true
 		}
-		if t, _ := CutTag(r); t != NoTag {
+		t, _ := CutTag(r)
+		if labels[form] = t != NoTag; labels[form] {
 			labelled++
 		}
 		if r[0] != ' ' && r[0] != '\t' {

@@ -329,11 +329,14 @@ var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|NOTICE|SU
 	`|\b(?:training|fit|search) (?:is |was |has )?stop(?:s|ped)\b|\bstopp(?:ing|ed)[ _](?:training[ _])?early\b`)
 
 // allDone takes in a message that all work is done: the program's, its trainer's, or a batch system's.
-func (s *scanner) allDone(text string) {
+func (s *scanner) allDone(text string, h pattern.Hits) {
+	if h.Ask&pattern.AskWhole == 0 {
+		return
+	}
 	if fitted.MatchString(text) {
 		s.fitted = s.told
 	}
-	if account := accounted.MatchString(text); account || whole.MatchString(text) && !ofRound.MatchString(text) {
+	if account := accounted.MatchString(text); account || s.matches(whole, text) && !ofRound.MatchString(text) {
 		ran := s.Ran
 		s.whole, s.wholeAt, s.wholeTold, s.accounted = &ran, s.now, s.told, account
 	}

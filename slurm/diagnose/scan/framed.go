@@ -28,7 +28,7 @@ func frameOf(windows []logfile.Window) logline.Frame {
 	if len(middle) == 0 {
 		middle = last
 	}
-	if !logline.MayHaveFrame(linesOf(middle, sampledFirst, false)) {
+	if first := linesOf(middle, sampledFirst, false); slices.ContainsFunc(first, beginsReport) || !logline.MayHaveFrame(first) {
 		return logline.Frame{}
 	}
 	lines := linesOf(windows[0].Data, sampled, false)
@@ -36,6 +36,12 @@ func frameOf(windows []logfile.Window) logline.Frame {
 		lines = append(lines, linesOf(last, sampled, true)...)
 	}
 	return logline.FrameOf(lines)
+}
+
+// beginsReport reports whether a line is Megatron's report of an iteration with nothing before it
+// (training_log in megatron/training/training.py; the blank is Megatron's).
+func beginsReport(line string) bool {
+	return (strings.HasPrefix(line, " [20") || strings.HasPrefix(line, " iteration ")) && IsProgress([]byte(line))
 }
 
 // frameOfDigest is frameOf for a digest.
@@ -79,6 +85,16 @@ func cleanLine(line []byte) string {
 		return redact.Clean(raw)
 	}
 	return raw
+}
+
+// acts reports whether a line has bytes that redact.Clean would change.
+func acts(line []byte) bool {
+	for _, c := range line {
+		if c >= 0x7f || c < 0x20 && c != '\t' {
+			return true
+		}
+	}
+	return false
 }
 
 // framedLine scans a line after removing its frame.

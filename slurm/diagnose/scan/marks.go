@@ -181,7 +181,7 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 	if h.Ask&pattern.AskCollective != 0 {
 		s.watchdog(t, text, raw, off)
 	}
-	if h.Ask&pattern.AskProgress != 0 && otherProgress.MatchString(text) {
+	if h.Ask&pattern.AskProgress != 0 && s.matches(otherProgress, text) {
 		return s.otherProgress(m)
 	}
 	s.shows(t, text, false)

@@ -181,7 +181,9 @@ type scanner struct {
 	// mpirunFirst are the ranks whose exit code mpirun's next line gives.
 	mpirunFirst []int
 	begun       string // the kind of a start line that waits for a time
-	epilogueTo  int    // the number of the line to which a site's epilogue may extend
+	form        uint64 // of the line of entry, with every digit as 0
+	matched     map[formMatch]bool
+	epilogueTo  int // the number of the line to which a site's epilogue may extend
 }
 
 // A span is a line within a window.
@@ -195,6 +197,7 @@ func newScanner(file, keep int) *scanner {
 		file: file, keep: keep, table: pattern.LoadTable(), hostPrefix: map[string]bool{}, streams: map[logline.Tag]*stream{}, counts: map[quota]int{},
 		deepSpeed: map[logline.Tag]int{},
 		began:     map[logline.Tag]*firstWords{},
+		matched:   map[formMatch]bool{},
 		Facts: &Facts{
 			Starts:    map[string][]Mark{},
 			Args:      map[string]string{},
@@ -311,8 +314,11 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	h := s.table.Look(text, s.buf)
 	s.buf = h.Rows
 	s.seen(t, text, h)
+	if h.Ask&(pattern.AskProgress|pattern.AskWhole) != 0 {
+		s.form = logline.DigitsAsZeros(text)
+	}
 	if s.inEpilogue(text) {
-		s.allDone(text)
+		s.allDone(text, h)
 		s.read(t, text, raw, off, h)
 		return
 	}
@@ -323,9 +329,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	if h.Ask&pattern.AskProgress == 0 || !s.counted(t, text) {
 		s.count(t, text)
 	}
-	if h.Ask&pattern.AskWhole != 0 {
-		s.allDone(text)
-	}
+	s.allDone(text, h)
 	if t == logline.NoTag {
 		s.begins(text, off)
 	}
@@ -336,16 +340,6 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	}
 	s.rLanguage(t, text, raw, off)
 	s.read(t, text, raw, off, h)
-}
-
-// acts reports whether a line has bytes that redact.Clean would change.
-func acts(line []byte) bool {
-	for _, c := range line {
-		if c >= 0x7f || c < 0x20 && c != '\t' {
-			return true
-		}
-	}
-	return false
 }
 
 // note appends to a list that keeps about its last n marks, and never fewer.

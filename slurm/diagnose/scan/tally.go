@@ -240,9 +240,16 @@ func barName(text string) string {
 
 // counted takes in the counts of a line, and reports whether it is a progress bar.
 func (s *scanner) counted(t logline.Tag, text string) (bar bool) {
-	c, ok := tallyIn(text)
+	var c tally
+	ok := s.matches(tallyForm, text) || richTally.MatchString(text)
+	if ok {
+		c, _ = tallyIn(text)
+	}
 	switch {
 	case !ok:
+		if !s.matches(epochsToBe, text) && (s.epochs.settled == 0 || !s.matches(epochAlone, text)) {
+			break
+		}
 		if n, alone := s.epochs.readAlone(text, s.told); alone && n == 0 {
 			s.fromZero = s.epochs.of
 		}
