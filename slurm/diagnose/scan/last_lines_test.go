@@ -50,6 +50,17 @@ func TestWhatTheLastLinesTell(t *testing.T) {
 		lost: none, lost + notes(5): none, lost + notes(6): nothing,
 		saved + "Traceback (most recent call last):\n  File \"/w/a.py\", line 3, in f\n": none,
 		saved + "Traceback (most recent call last):\n":                                   none,
+		saved + "Traceback (most recent call last):\n" + note:                            said,
+		// A bar that is drawn once more when its loop is left.
+		part + done + part:                                   sure,
+		part + done + part + part:                            {Said: true, Counted: true},
+		part + done + note + part:                            {Said: true, Counted: true},
+		part + done + strings.Replace(part, "31", "32", 1):   {Said: true, Counted: true},
+		part + done + strings.Replace(part, "Test", "Ev", 1): {Said: true, Counted: true},
+		part + done + "step 15/31 loss: 2\n":                 {Said: true, Counted: true},
+		"step 15/31 loss: 2\n" + done + part:                 {Said: true, Counted: true},
+		done + part:                                          {Said: true, Counted: true},
+		part + "A word\n" + part:                             {Counted: true},
 		// Bars behind an exception.
 		saved + raised + part:            none,
 		saved + raised + part + part:     none,

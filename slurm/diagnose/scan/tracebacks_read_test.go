@@ -34,6 +34,8 @@ func TestWhichTracebacksAreRead(t *testing.T) {
 		header + frame + "~~~~^^^^\n" + "KeyError: 'a'\n":                                              {{"KeyError: 'a'", 1}},
 		header + frame + "KeyError: 'a'\nKeyError: 'b'\n":                                              {{"KeyError: 'a'", 1}, {"KeyError: 'b'", -1}},
 		header + frame + "The next step begins\nKeyError: 'a'\n":                                       {{"KeyError: 'a'", -1}},
+		header + frame + "y = go(\n" + "KeyError: 'a'\n":                                               {{"KeyError: 'a'", 1}},
+		header + "A word of another\n" + "KeyError: 'a'\n":                                             {{"KeyError: 'a'", 0}},
 		header + "KeyError: 'a'\n":                                                                     {{"KeyError: 'a'", 0}},
 		header + "The next step begins\n" + frame + "KeyError: 'a'\n":                                  {{"KeyError: 'a'", 1}},
 		frame + source + "KeyError: 'a'\n":                                                             {{"KeyError: 'a'", 1}},
@@ -94,6 +96,27 @@ func TestWhatATracebackSaysOfItself(t *testing.T) {
 	require.Empty(t, stack(header, "").Stack.Of)
 	require.True(t, stack("WARNING: could not import fast_thing, falling back to torch\n"+header, "").Stack.Caught)
 	require.False(t, stack("A word of it\n"+header, "").Stack.Caught)
+}
+
+// TestAnExceptionThatCarriesAnother has an exception whose message goes on with another one, in the next line or later.
+func TestAnExceptionThatCarriesAnother(t *testing.T) {
+	raised := strings.TrimSuffix(diagnosetest.Raised("RuntimeError: caught in worker 0:"), "\n")
+	for log, want := range map[string][]string{
+		raised + "\nKeyError: 'a'\n":                                       {"KeyError: 'a'"},
+		raised + "\nA word of it\nKeyError: 'a'\n":                         {"RuntimeError: caught in worker 0:", "KeyError: 'a'"},
+		strings.TrimSuffix(raised, ":") + "\nKeyError: 'a'\n":              {"RuntimeError: caught in worker 0", "KeyError: 'a'"},
+		raised + "\n" + diagnosetest.Raised("KeyError: 'a'"):               {"KeyError: 'a'"},
+		raised + "\nA word of it\n" + diagnosetest.Raised("KeyError: 'a'"): {"RuntimeError: caught in worker 0:", "KeyError: 'a'"},
+		"0: RuntimeError: caught in worker 0:\n1: KeyError: 'a'\n":         {"RuntimeError: caught in worker 0:", "KeyError: 'a'"},
+	} {
+		var got []string
+		for _, e := range factsOf(t, log).Events {
+			if e.Counts() {
+				got = append(got, e.Text)
+			}
+		}
+		require.Equal(t, want, got, log)
+	}
 }
 
 // TestWhatALogEndsWithin has what stands open at the end of a log.
