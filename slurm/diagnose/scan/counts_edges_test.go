@@ -20,6 +20,7 @@ func TestWhichCountsAreAtTheirEnd(t *testing.T) {
 		"3/3 |####|\n": counted(true), "2/3 |### |\n": counted(false), "3/3 of it\n": {}, "3/3 [00:01<00:00]\n": counted(true),
 		"100% ━━━━ 1,200/1,200 [ 0:08 ]\n": counted(true), " 99% ━━━━ 1,199/1,200 [ 0:08 ]\n": counted(false),
 		"100% ━━━━ 2,400/2,400 [ 0:08 ]\nBatch 7\n": counted(true),
+		"Epoch 2, step 3/3\n":                       counted(true), "Epoch 2: 100%|####| 3/3 [00:07<00:00, 3.9it/s]\n": {},
 		// An epoch, and the count in the same line of what is in it.
 		"Epoch: 3/3, Batch: 9/10\n": counted(true), "Epoch: 3/3, Batch: 8/10\n": {Counted: true, Short: true},
 		"Epoch: 3/3, Batch: 90/100\n": counted(true), "Epoch: 3/3, Batch: 89/100\n": {Counted: true, Short: true},

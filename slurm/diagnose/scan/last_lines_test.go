@@ -41,6 +41,7 @@ func TestWhatTheLastLinesTell(t *testing.T) {
 		done + "0 of 9 jobs failed\n":                                                 sure,
 		done + "The evaluation failed\n" + notes(5):                                   none,
 		done + "The evaluation failed\n" + notes(6):                                   sure,
+		done + day + "10:00:00 a note\n":                                              sure,
 		done + notes(12):                                                              nothing,
 		day + "10:00:00 " + done + day + "11:00:00 a":                                 sure,
 		"[Thu Jan  8 10:00:00] " + note + done + "[Thu Jan  8 12:00:00] " + note:      sure,
@@ -105,6 +106,14 @@ func TestWhatTheLastLinesTell(t *testing.T) {
 		saved + "evaluating the next one ...\n":                            nothing,
 		saved + "saving the plots ...\n":                                   said,
 		saved + "evaluating, finished 9/9 ...\n":                           said,
+		// Lines of no program between the words and the end.
+		saved + strings.Repeat("ana@gpu1:~/train$ \n", 9):                                 said,
+		saved + strings.Repeat("1  72.07  1080.8  ...\n", 9):                              said,
+		saved + strings.Repeat("[W1123 10:01:02.11 a.cpp:7] [c10d] a peer is gone\n", 9):  said,
+		saved + strings.Repeat("[W1123 10:01:02.11 a.cpp:7] [other] a peer is gone\n", 9): nothing,
+		saved + strings.Repeat("WARNING: slow\n", 9):                                      nothing,
+		saved + strings.Repeat("+-----+\n| GPU |\n+-----+\n", 9):                          said,
+		saved + strings.Repeat("[[11  2]\n [ 3  9]]\n", 9):                                said,
 		// Failures among the last lines.
 		saved + "The evaluation failed\n": none, saved + "The evaluation failed\n" + notes(5): none,
 		saved + "The evaluation failed\n" + notes(6): nothing,
@@ -165,6 +174,8 @@ func TestWhatASeriesOfLinesTells(t *testing.T) {
 		"once, in front of a loop's last line":  {diagnosetest.Rounds(9, "Step {n}0 has loss 0.5\n") + saved + "Step 100 has loss 0.5\n", scan.Ending{Said: true}},
 		"a line of a list of 99":                {strings.Repeat("Image 3 has psnr: 24.1\n", 99) + saved, scan.Ending{Said: true}},
 		"a line of a list of 100":               {strings.Repeat("Image 3 has psnr: 24.1\n", 100) + saved, scan.Ending{Said: true, Sure: true}},
+		"what it came to, twice":                {strings.Repeat("a word\nFinal loss: 0.12\n", 2), scan.Ending{Said: true}},
+		"what it came to, three times":          {strings.Repeat("a word\nFinal loss: 0.12\n", 3), scan.Ending{}},
 		"a date three times": {
 			"Thu Jan  8 10:00:00 UTC 2026\na\nb\nThu Jan  8 10:01:00 UTC 2026\n" + strings.Repeat("a note\n", 9) + "Thu Jan  8 10:20:00 UTC 2026\n",
 			scan.Ending{Said: true, Sure: true},

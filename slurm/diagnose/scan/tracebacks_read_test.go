@@ -178,6 +178,24 @@ func TestHowMuchADigestKeeps(t *testing.T) {
 			require.False(t, l.Gap, "nothing was left out that was not read")
 		}
 	}
+	for _, of := range []logfile.Source{
+		{Unreadable: []logfile.Unreadable{{Path: "a.zip"}}},
+		{LeftOut: []string{"b"}},
+		{OtherJobs: []string{"c"}},
+		{Unreadable: []logfile.Unreadable{{Path: "a.zip"}}, LeftOut: []string{"b"}},
+		{LeftOut: []string{"b"}, OtherJobs: []string{"c"}},
+	} {
+		of.Logs = src.Logs
+		got := digestOf(t, of, 1)
+		require.Equal(t, of.Unreadable, got.Unreadable)
+		require.Equal(t, of.LeftOut, got.LeftOut)
+		require.Equal(t, of.OtherJobs, got.OtherJobs)
+	}
+	joined, err := logfile.Read("all.txt", strings.NewReader("==> rank_3.log <==\nA word\n\n==> rank_4.log <==\nA word\n"))
+	require.NoError(t, err)
+	for files, parts := range map[int]int{0: 2, 1: 2, 2: 1} {
+		require.Len(t, digestOf(t, joined, files).Logs, parts, files)
+	}
 	stopped, stop := context.WithCancel(context.Background())
 	stop()
 	require.Error(t, scan.WriteDigest(stopped, src, 1, &bytes.Buffer{}))
