@@ -119,6 +119,27 @@ func TestAnExceptionThatCarriesAnother(t *testing.T) {
 	}
 }
 
+// TestWhoseTracebackASummaryQuotes has torchelastic's summary of a failed rank, with the traceback of its error file.
+func TestWhoseTracebackASummaryQuotes(t *testing.T) {
+	const quoted = "  traceback : Traceback (most recent call last):\n    File \"/w/train.py\", line 41, in step\n      loss = model(batch)\n" +
+		"             ^^^^^^^^^^^^\n  IndexError: list index out of range\n  \n"
+	for _, rank := range []string{"0", "7"} {
+		f := factsOf(t, "Root Cause (first observed failure):\n[0]:\n  time      : 2026-05-17_14:29:30\n  host      : gpu2\n  rank      : "+rank+
+			" (local_rank: 0)\n  exitcode  : 1 (pid: 1700)\n  error_file: /tmp/e/0/error.json\n"+quoted)
+		var e *scan.Event
+		for _, o := range f.Events {
+			if o.Stack != nil {
+				e = o
+			}
+		}
+		require.NotNil(t, e)
+		require.Equal(t, "IndexError: list index out of range", strings.TrimSpace(e.Text))
+		require.True(t, e.Stack.Inset)
+		require.Equal(t, rank, e.Stack.Of)
+		require.Len(t, e.Stack.Frames, 1)
+	}
+}
+
 // TestWhatALogEndsWithin has what stands open at the end of a log.
 func TestWhatALogEndsWithin(t *testing.T) {
 	const header, frame = "Traceback (most recent call last):\n", "  File \"/w/a.py\", line 3, in f\n"

@@ -168,7 +168,9 @@ func TestWhichTimeALogHas(t *testing.T) {
 		"2026-06-11 10:00:00 a word\n2026-06-11 10:00:05 a word\nno time\n": at,
 		"[Thu Jun 11 10:00:05] a word\n":                                    at.AddDate(-2026+logline.Yearless, 0, 0),
 		"3: 2026-06-11 10:00:05 a word\n":                                   at,
-		"a word\n":                                                          {},
+		"[default0]:2026-06-11 10:00:05 a word\n":                           at,
+		"[gpu-a.x:0]:2026-06-11 10:00:05 a word\n":                          at,
+		"a word\n": {},
 	} {
 		require.Equal(t, want, factsOf(t, log).LastTime.UTC(), log)
 	}
