@@ -73,7 +73,6 @@ func scanFile(ctx context.Context, f *logfile.File, s *scanner, want int, buf *[
 	if s.Reads = err; err != nil {
 		windows = nil
 	}
-	s.cut = len(windows) > 1
 	if !s.frame.Framed() {
 		s.frame = frameOf(windows)
 	}

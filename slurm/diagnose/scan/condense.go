@@ -108,7 +108,6 @@ func (s *scanner) replay(d *logfile.Digest) {
 		if l.Gap {
 			s.flush()
 			s.gap()
-			s.cut = true
 		}
 		s.Lines++
 		if s.frame.Framed() {

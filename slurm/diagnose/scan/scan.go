@@ -130,7 +130,6 @@ type Facts struct {
 	Ran        ranBefore           // counts at the end of the file
 	PhasesBy   map[logline.Tag]int // phases by tag
 	Reads      error
-	cut        bool // the middle of the file was not read
 	frame      logline.Frame
 }
 
