@@ -24,6 +24,7 @@ func TestWhatAnExceptionIsOf(t *testing.T) {
 	const (
 		zip    = "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory"
 		folder = "FileNotFoundError: [Errno 2] No such file or directory: '/data/corpus/"
+		other  = "OSError: [Errno 2] No such file or directory: '/data/corpus/"
 		reset  = "ConnectionResetError: [Errno 104] Connection reset by peer"
 		fetch  = "/v/site-packages/torch/utils/data/_utils/fetch.py"
 	)
@@ -39,7 +40,7 @@ func TestWhatAnExceptionIsOf(t *testing.T) {
 		"weights in a folder of data":      {inStep(folder + "weights.pt'"), outcome.DatasetMissing, pattern.Specific + 3},
 		"results in a folder of data":      {traced("/w/t.py", "step", `f = open(p, "w")`, folder+"a.jsonl'"), outcome.UserException, pattern.Generic},
 		"data that is read":                {traced("/w/t.py", "step", `f = open(p, "r")`, folder+"a.jsonl'"), outcome.DatasetMissing, pattern.Specific + 3},
-		"another error where results go":   {traced("/w/t.py", "step", `f = open(p, "w")`, strings.Replace(folder, "FileNotFound", "OS", 1)+"a.jsonl'"), outcome.DatasetMissing, pattern.Specific + 3},
+		"another error there":              {traced("/w/t.py", "step", `f = open(p, "w")`, strings.Replace(folder, "FileNotFound", "OS", 1)+"a.jsonl'"), outcome.DatasetMissing, pattern.Specific + 3},
 		"a peer that is gone":              {traced("/usr/lib/python3/multiprocessing/connection.py", "recv", "go()", reset), outcome.UnknownExit, pattern.Symptom},
 		"no room":                          {inStep("OSError: [Errno 28] No space left on device"), outcome.DiskFull, pattern.Specific + 5},
 		"nothing known":                    {inStep("KeyError: 'tokens'"), outcome.UserException, pattern.Generic},
@@ -146,7 +147,7 @@ func TestWhyThereIsNoProcessGroup(t *testing.T) {
 		"nobody was met":           {"WARNING: " + inStep(met) + inStep(lost), true},
 		"another kind of error":    {"WARNING: " + inStep("KeyError: 'a'") + inStep(lost), false},
 		"another error misses it":  {"WARNING: " + inStep(port) + inStep("ValueError: no tokens"), false},
-		"another rank's exception": {"WARNING: " + inStep(port) + "1: " + strings.ReplaceAll(strings.TrimSpace(inStep(lost)), "\n", "\n1: ") + "\n", false},
+		"another rank's exception": {"WARNING: " + inStep(port) + framed("1: ", inStep(lost)), false},
 	} {
 		f := factsOf(t, c.log)
 		require.Len(t, f.Events, 2, name)
@@ -206,7 +207,7 @@ func TestWhoseAnExceptionIs(t *testing.T) {
 		"its own":                         {inStep("KeyError: 'a'"), whose{tag: none}},
 		"a child's exit code":             {inStep(joined + "1 terminated with exit code 3"), whose{local(1), true, true, false, 3}},
 		"the first child's signal":        {inStep(joined + "0 terminated with signal SIGSEGV"), whose{local(0), true, true, false, 0}},
-		"a child's, and a rank is known":  {"[rank5]: " + strings.ReplaceAll(strings.TrimSpace(inStep(joined+"1 terminated with exit code 3")), "\n", "\n[rank5]: ") + "\n", whose{rank(5), false, true, false, 3}},
+		"a child's, and a rank is known":  {framed("[rank5]: ", inStep(joined+"1 terminated with exit code 3")), whose{rank(5), false, true, false, 3}},
 		"another class with such words":   {inStep("RuntimeError: process 1 terminated with exit code 3"), whose{tag: none}},
 		"the first child's exception":     {"spawn\n" + inStep(raised+inStep("KeyError: 'a'")), whose{local(0), true, false, false, 0}},
 		"another rank's model":            {inStep(params + "0 has 9 params, while rank 3 has inconsistent 8 params."), whose{rank(3), false, false, true, 0}},

@@ -136,6 +136,7 @@ func TestHowSrunTellsOfTasks(t *testing.T) {
 
 // TestWhichProcessIsWhichRank has the words of programs and launchers that name a process and its rank.
 func TestWhichProcessIsWhichRank(t *testing.T) {
+	const node = "nnodes=3, num_local_procs=4, node_rank="
 	const child = "[launch.py:256] process 5%d spawned with command: ['python', 'a.py', '--local_rank=%d', '--x', '1']\n"
 	for name, c := range map[string]struct {
 		log   string
@@ -146,10 +147,10 @@ func TestWhichProcessIsWhichRank(t *testing.T) {
 		"one rank twice":         {"started rank 4 (pid 11358)\nstarted rank 4 (pid 11358)\n", map[string]int{"11358": 4}},
 		"two ranks":              {"started rank 4 (pid 11358)\nstarted rank 5 (pid 11358)\n", map[string]int{"11358": -1}},
 		"two ranks and again":    {"started rank 4 (pid 11358)\nstarted rank 5 (pid 11358)\nstarted rank 4 (pid 11358)\n", map[string]int{"11358": -1}},
-		"DeepSpeed's":            {"nnodes=3, num_local_procs=4, node_rank=2\n" + fmt.Sprintf(child, 1, 0) + fmt.Sprintf(child, 2, 3), map[string]int{"51": 8, "52": 11}},
-		"DeepSpeed's first node": {"nnodes=3, num_local_procs=4, node_rank=0\n" + fmt.Sprintf(child, 2, 3), map[string]int{"52": 3}},
+		"DeepSpeed's":            {node + "2\n" + fmt.Sprintf(child, 1, 0) + fmt.Sprintf(child, 2, 3), map[string]int{"51": 8, "52": 11}},
+		"DeepSpeed's first node": {node + "0\n" + fmt.Sprintf(child, 2, 3), map[string]int{"52": 3}},
 		"of an unknown node":     {fmt.Sprintf(child, 2, 3), map[string]int{}},
-		"of another's node":      {"1: nnodes=3, num_local_procs=4, node_rank=1\n2: " + fmt.Sprintf(child, 2, 3), map[string]int{}},
+		"of another's node":      {"1: " + node + "1\n2: " + fmt.Sprintf(child, 2, 3), map[string]int{}},
 	} {
 		require.Equal(t, c.ranks, factsOf(t, c.log).RankOfPid, name)
 	}
