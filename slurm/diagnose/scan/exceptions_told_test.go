@@ -40,7 +40,7 @@ func TestWhatAnExceptionIsOf(t *testing.T) {
 		"weights in a folder of data":      {inStep(folder + "weights.pt'"), outcome.DatasetMissing, pattern.Specific + 3},
 		"results in a folder of data":      {traced("/w/t.py", "step", `f = open(p, "w")`, folder+"a.jsonl'"), outcome.UserException, pattern.Generic},
 		"data that is read":                {traced("/w/t.py", "step", `f = open(p, "r")`, folder+"a.jsonl'"), outcome.DatasetMissing, pattern.Specific + 3},
-		"another error there":              {traced("/w/t.py", "step", `f = open(p, "w")`, strings.Replace(folder, "FileNotFound", "OS", 1)+"a.jsonl'"), outcome.DatasetMissing, pattern.Specific + 3},
+		"another error there":              {traced("/w/t.py", "step", `f = open(p, "w")`, other+"a.jsonl'"), outcome.DatasetMissing, pattern.Specific + 3},
 		"a peer that is gone":              {traced("/usr/lib/python3/multiprocessing/connection.py", "recv", "go()", reset), outcome.UnknownExit, pattern.Symptom},
 		"no room":                          {inStep("OSError: [Errno 28] No space left on device"), outcome.DiskFull, pattern.Specific + 5},
 		"nothing known":                    {inStep("KeyError: 'tokens'"), outcome.UserException, pattern.Generic},
