@@ -178,6 +178,9 @@ func TestPiecesOfAnExceptionKeepItsTraceback(t *testing.T) {
 		require.NotNil(t, events[0].Stack, log)
 		require.Len(t, events[0].Stack.Frames, 1, log)
 	}
+	full := factsOf(t, "  File \"/w/t.py\", line 3, in f\n    go()\nLoading: No space left on device\n").Events
+	require.Len(t, full, 1, "what is no exception is read as another line")
+	require.Equal(t, outcome.DiskFull, full[0].Class)
 	headless := "  File \"/w/t.py\", line 3, in f\n    go()\n"
 	for line, is := range map[string]bool{"KeyError: 'a'": true, "a.b.CellFailed: no cell": true, "Loading: the data": false, "CellFailed: no cell": false} {
 		require.Equal(t, is, len(factsOf(t, headless+line+"\n").Events) > 0, line)

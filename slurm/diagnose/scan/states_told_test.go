@@ -122,6 +122,7 @@ func TestASentenceBeforeHydrasLastLineIsItsRefusal(t *testing.T) {
 		"an exception before it":                  {inStep("KeyError: 'a'") + "\n" + said + ends, "Could not find 'model/large'"},
 		"the called program's exception":          {called + inStep("KeyError: 'a'") + ends, ""},
 		"the same, with a message of more blocks": {called + inStep("KeyError: 'a'") + "\nmore of it\n" + ends, ""},
+		"an exception without a traceback":        {"KeyError: 'a'\n" + ends, ""},
 		"the called program failed without words": {called + ends, ""},
 		"nothing":                     {ends, ""},
 		"a second":                    {said + ends + ends, "Could not find 'model/large'"},
@@ -289,6 +290,9 @@ func TestWhatBeginsARun(t *testing.T) {
 	for line, failed := range map[string]bool{"Number of errored trials: 3": true, "Number of errored trials: 0": false, "Number of trials: 3": false} {
 		require.Equal(t, failed, factsOf(t, line+"\n").Failed != nil, line)
 	}
+	f = factsOf(t, "[after training is done] datetime: 2026-06-11 10:00:00\n")
+	require.Equal(t, 1, f.Ran.Phases, "the end of the work is a phase of it")
+	require.NotNil(t, f.Finished)
 	for line, n := range map[string]int{
 		"building the data: No space left on device":            1,
 		"building the data, No space left on device, again ...": 0,
