@@ -154,7 +154,7 @@ func TestWhatFollowsAProgressBarOnItsLine(t *testing.T) {
 		bar + "\r 6%|# | 1/9Killed":     {"-1 Killed"},
 		bar + "Killed":                  {"-1 Killed"},
 		"3: " + bar + "\rx 1/9Killed":   {"3 Killed"},
-		" 6%|# | 1/9Killed":             nil,
+		"6%|# | 1/9Killed":              nil,
 		bar + "\r 6% 1/9Killed\r" + bar: nil,
 		bar + "\r\r" + full:             {"-1 " + full},
 		"\r\r":                          nil,
