@@ -307,8 +307,8 @@ func TestWhatBeginsARun(t *testing.T) {
 
 // TestASitesAccountIsNoneOfTheLastWords has the account that a site's epilogue writes behind a program's last words.
 func TestASitesAccountIsNoneOfTheLastWords(t *testing.T) {
-	for n, last := range map[int]string{0: "The last word", 50: "The last word", 51: "row 51 of it"} {
-		f := factsOf(t, "The last word\nBegin Slurm Epilog: Jan-08\n"+diagnosetest.Rounds(n, "row {n} of it\n"))
+	for n, last := range map[int]string{0: "The last word", 50: "The last word", 51: "Row: 51 of it"} {
+		f := factsOf(t, "The last word\nBegin Slurm Epilog: Jan-08\n"+diagnosetest.Rounds(n, "Row: {n} of it\n"))
 		require.Equal(t, last, f.Last[len(f.Last)-1].Text, n)
 	}
 	lost := "123.batch      bash  (null)  1  FAILED      1:0"
