@@ -32,7 +32,7 @@ func (s *scanner) refusal(st *stream) {
 	st.told = nil
 	called := st.called // the called program raised an exception, whose message may have several blocks
 	st.called = 0
-	if said == nil || st.raised != nil && (st.raised.Off >= said.Off || called > 0 && st.raised.Off > called) {
+	if said == nil || st.raised != nil && (st.raised.Off >= said.Off || called > 0 && st.raised.Off >= called) {
 		return
 	}
 	_, text := logline.CutTag(said.Text)

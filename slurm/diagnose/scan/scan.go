@@ -150,7 +150,7 @@ type stream struct {
 	raised   *Event // the last exception
 	block    *Mark  // the first line after the last empty line
 	told     *Mark  // the first line of the block before that
-	called   int64  // offset of Hydra's line that the program it called failed
+	called   int64  // offset behind the beginning of Hydra's line that the program it called failed; 0 for none
 	ignored  int    // exceptions that Python ignores, whose tracebacks have not ended
 }
 
@@ -382,7 +382,7 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 		s.refusal(st)
 		return
 	case strings.HasPrefix(text, hydraCalled):
-		st.called = off
+		st.called = off + 1
 	}
 	switch {
 	case st.block == nil:

@@ -122,6 +122,7 @@ func TestASentenceBeforeHydrasLastLineIsItsRefusal(t *testing.T) {
 		"an exception before it":                  {inStep("KeyError: 'a'") + "\n" + said + ends, "Could not find 'model/large'"},
 		"the called program's exception":          {called + inStep("KeyError: 'a'") + ends, ""},
 		"the same, with a message of more blocks": {called + inStep("KeyError: 'a'") + "\nmore of it\n" + ends, ""},
+		"the same at the beginning of the file":   {strings.TrimPrefix(called, "Ready\n\n") + inStep("KeyError: 'a'") + "\nmore of it\n" + ends, ""},
 		"an exception without a traceback":        {"KeyError: 'a'\n" + ends, ""},
 		"the called program failed without words": {called + ends, ""},
 		"nothing":                     {ends, ""},
