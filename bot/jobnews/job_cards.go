@@ -204,13 +204,17 @@ func (nf *Notifier) Tell(ctx context.Context, n card.News) error {
 	if err != nil {
 		return err
 	}
-	followers, l, err := nf.followers(ctx, n.Job)
+	followers, err := nf.followers(ctx, n.Job)
 	if err != nil {
 		return err
 	}
 	if !have {
 		if len(followers) == 0 {
 			return nil
+		}
+		l, err := nf.followersLang(ctx, n.Job)
+		if err != nil {
+			return err
 		}
 		k = card.Card{Began: nf.now(), Team: followers[0].Team, Lang: l}
 	}
@@ -376,7 +380,7 @@ func (nf *Notifier) langOfCard(ctx context.Context, k *card.Card) lang.Lang {
 func (nf *Notifier) cardLang(ctx context.Context, j slurm.Job) lang.Lang {
 	k, ok, err := nf.Card(ctx, j.Cluster, j.ID)
 	if err != nil || !ok {
-		_, l, _ := nf.followers(ctx, j)
+		l, _ := nf.followersLang(ctx, j)
 		return cmp.Or(l, lang.EN)
 	}
 	return nf.langOfCard(ctx, &k)

@@ -465,7 +465,7 @@ func (nf *Notifier) followed(ctx context.Context, j slurm.Job) bool {
 	if _, ok, err := nf.Card(ctx, j.Cluster, j.ID); err == nil && ok {
 		return true
 	}
-	followers, _, err := nf.followers(ctx, j)
+	followers, err := nf.followers(ctx, j)
 	return err != nil || len(followers) > 0
 }
 

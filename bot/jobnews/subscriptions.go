@@ -157,21 +157,28 @@ func (nf *Notifier) subscriptions(ctx context.Context) (list []subscription, err
 	return list, err
 }
 
-// followers returns the places that follow a job in its present state, and the language of
-// the person who made the first of them follow it.
-func (nf *Notifier) followers(ctx context.Context, j slurm.Job) (ps []card.Place, l lang.Lang, err error) {
+// followers returns the places that follow a job in its present state.
+func (nf *Notifier) followers(ctx context.Context, j slurm.Job) (ps []card.Place, err error) {
 	all, err := nf.subscriptions(ctx)
 	for _, s := range all {
-		if !s.shows(j) || slices.Contains(ps, s.place) {
-			continue
-		}
-		if ps = append(ps, s.place); len(ps) == 1 {
-			var by string
-			_, err = nf.cfg.Store.Get(ctx, record.Follow, s.key(), nf.now(), &by)
-			l = nf.people.Settings(ctx, s.place.Team, by).Lang
+		if s.shows(j) && !slices.Contains(ps, s.place) {
+			ps = append(ps, s.place)
 		}
 	}
-	return ps, l, err
+	return ps, err
+}
+
+// followersLang returns the language of the person who made the first of these places follow
+// a job; empty if nobody did, or if the person chose none.
+func (nf *Notifier) followersLang(ctx context.Context, j slurm.Job) (lang.Lang, error) {
+	all, err := nf.subscriptions(ctx)
+	first := slices.IndexFunc(all, func(s subscription) bool { return s.shows(j) })
+	if err != nil || first < 0 {
+		return "", err
+	}
+	var by string
+	_, err = nf.cfg.Store.Get(ctx, record.Follow, all[first].key(), nf.now(), &by)
+	return nf.people.Settings(ctx, all[first].place.Team, by).Lang, err
 }
 
 // Mute stops mentioning the person for one job, or starts it again.

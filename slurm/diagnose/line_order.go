@@ -71,8 +71,11 @@ const nextWindow = 64 << 10
 
 // nextTime returns the next time in the file; zero if none is near.
 func (r *lineReader) nextTime() time.Time {
+	if r.file == nil { // only its lines are kept; each would cost a buffer
+		return time.Time{}
+	}
 	buf := make([]byte, nextWindow)
-	n, _ := r.file.ReadAt(buf, r.off) // shorter at the end of the file, and nothing of a file that is only kept
+	n, _ := r.file.ReadAt(buf, r.off) // shorter at the end of the file
 	for line := range bytes.Lines(buf[:n]) {
 		_, text := logline.CutTag(string(bytes.TrimSpace(line[:min(len(line), logfile.MaxLineLength)])))
 		if at, ok := logline.ParseTime(text); ok {

@@ -263,18 +263,20 @@ func OfLines(rest []string) bool {
 			return true
 		}
 		form := DigitsAsZeros(r[:min(len(r), longestPart)])
-		if label, known := labels[form]; known {
-			if label {
-				labelled++
-			}
+		label, known := labels[form]
+		if !known {
+			t, _ := CutTag(r)
+			label = t != NoTag
+			labels[form] = label
+		}
+		if label {
+			labelled++
+		}
+		if known {
 			continue // most lines are those of a loop
 		}
 		if _, _, own := cutClock(r); own || ownPrefix.MatchString(r) {
 			return true
-		}
-		t, _ := CutTag(r)
-		if labels[form] = t != NoTag; labels[form] {
-			labelled++
 		}
 		if r[0] != ' ' && r[0] != '\t' {
 			plain++

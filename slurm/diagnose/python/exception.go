@@ -62,8 +62,11 @@ const Ignored = "Exception ignored in"
 // AddSource takes in a line of source code, which Python prints below each frame.
 func (t *Traceback) AddSource(line string) { t.creates = t.creates || opensToWrite.MatchString(line) }
 
-// Creates reports whether the exception was raised where a file was to be created.
-func (t *Traceback) Creates() bool { return t != nil && (t.creates || t.Has("logging/__init__.py")) }
+// FolderMissing reports whether an exception of this kind and stack says that the folder is missing in
+// which the run was to create a file.
+func FolderMissing(kind string, t *Traceback) bool {
+	return kind == "FileNotFoundError" && t != nil && (t.creates || t.Has("logging/__init__.py"))
+}
 
 // opensToWrite matches a call with a mode in which open creates the file.
 var opensToWrite = lazy.New(`\(.*, *(?:mode *= *)?['"][wax][bt+]{0,2}['"]`)
@@ -360,8 +363,8 @@ var refinements = []refinement{
 
 // Refine returns the class and weight of an exception, by its type, message and stack.
 func Refine(kind, message string, t *Traceback) (string, int) {
-	if kind == "FileNotFoundError" && t.Creates() {
-		return outcome.UserException, pattern.Generic // the folder is missing in which the run writes
+	if FolderMissing(kind, t) {
+		return outcome.UserException, pattern.Generic
 	}
 	for _, r := range refinements {
 		if !r.kind.MatchString(kind) || r.says != nil && !r.says.MatchString(message) {

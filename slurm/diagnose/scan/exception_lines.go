@@ -146,7 +146,7 @@ func (s *scanner) classify(e *Event) *Event {
 		e.Class, e.Weight = outcome.DatasetMissing, pattern.Specific
 	case best != nil && best.Class == outcome.DatasetMissing && class == outcome.CheckpointLoad && weight > best.Weight:
 		e.Class, e.Weight = class, weight // a checkpoint in a folder named after the data
-	case best != nil && best.Class == outcome.DatasetMissing && e.Kind == "FileNotFoundError" && e.Stack.Creates():
+	case best != nil && best.Class == outcome.DatasetMissing && python.FolderMissing(e.Kind, e.Stack):
 		e.Class, e.Weight = class, weight // results in a folder named after the data
 	case best != nil && best.Weight == pattern.Death:
 		e.Class, e.Weight = best.Class, pattern.Generic

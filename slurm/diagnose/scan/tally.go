@@ -247,11 +247,10 @@ func (s *scanner) counted(t logline.Tag, text string) (bar bool) {
 	}
 	switch {
 	case !ok:
-		if !s.matches(epochsToBe, text) && (s.epochs.settled == 0 || !s.matches(epochAlone, text)) {
-			break
-		}
-		if n, alone := s.epochs.readAlone(text, s.told); alone && n == 0 {
-			s.fromZero = s.epochs.of
+		if s.matches(epochsToBe, text) || s.epochs.settled != 0 && s.matches(epochAlone, text) {
+			if n, alone := s.epochs.readAlone(text, s.told); alone && n == 0 {
+				s.fromZero = s.epochs.of
+			}
 		}
 	case c.bar:
 		s.reported, s.reports = s.told, true
