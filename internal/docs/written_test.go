@@ -149,7 +149,7 @@ func failures() string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", c.ID, cell(c.Name.EN), cell(c.Name.ZH), cell(c.Who.EN), c.Retry, cell(strings.Join(advice, " ")), cell(c.Source))
 	}
-	b.WriteString("\n## How the first cause is found\n\nThe answer names the step that decided (`why`), and its evidence.\n")
+	b.WriteString("\n## How the first cause is found\n\nThe answer names the step that decided (`why`), its evidence, and the errors that are no cause because the run went on after them (`passed_over`).\n")
 	for _, step := range diagnose.Method() {
 		fmt.Fprintf(&b, "\n- **%s**: %s\n  %s\n", step.ID, step.How.EN, step.How.ZH)
 	}

@@ -57,6 +57,7 @@ func (j *job) report() report.Report {
 	j.nodesToExclude(&r, v)
 	r.Retry = worthRetrying(r, v)
 	j.addEvidence(&r, v)
+	r.PassedOver = j.passedOver(v)
 	j.addDetails(&r, v)
 	if report.AsksFor[v.class] != nil && v.class != outcome.Container {
 		r.Already = j.alreadyHas(r)

@@ -38,7 +38,9 @@ type Report struct {
 	SinceS    *int64        `json:"seconds_without_progress,omitempty"`
 	LastIter  *int          `json:"last_iteration,omitempty"`
 	Evidence  []Evidence    `json:"evidence"`
-	Notes     []string      `json:"notes,omitempty"`
+	// PassedOver are errors in the logs that are no cause, because their process went on.
+	PassedOver []PassedOver `json:"passed_over,omitempty"`
+	Notes      []string     `json:"notes,omitempty"`
 
 	// Notes come from Clocks (nodes whose clocks were corrected), RanksRead (how many ranks have a log
 	// of their own) and NoLog (why a job has no log).
@@ -103,6 +105,17 @@ type Evidence struct {
 	Time   *time.Time `json:"time"`
 	Text   string     `json:"text"`
 	Why    string     `json:"why"` // cause, same cause, downstream, earlier attempt, last sign, start
+}
+
+// A PassedOver is an error after which its process went on, with the number of lines and of reported
+// iterations that followed it in its file before the cause.
+type PassedOver struct {
+	File       string `json:"file"`
+	LineNo     int    `json:"line_no"`
+	Rank       *int   `json:"rank"`
+	Text       string `json:"text"`
+	Lines      int    `json:"lines_after"`
+	Iterations int    `json:"iterations_after"`
 }
 
 // Layout is the parallel layout that the run printed.

@@ -366,13 +366,12 @@ func (r Report) View(l lang.Lang) view.Doc {
 	if len(r.Evidence) > 0 {
 		t := view.Table{Header: []string{word("why", "依据"), word("where", "位置"), word("line", "内容")}}
 		for _, e := range r.Evidence {
-			where := fmt.Sprintf("%s:%d", e.File, e.LineNo)
-			if e.Rank != nil {
-				where += fmt.Sprintf(" (rank %d)", *e.Rank)
-			}
-			t.Rows = append(t.Rows, []string{e.WhyIn(l), where, e.Text})
+			t.Rows = append(t.Rows, []string{e.WhyIn(l), place(e.File, e.LineNo, e.Rank), e.Text})
 		}
 		doc.Sections = append(doc.Sections, view.Section{Heading: word("Evidence", "证据链"), Table: &t, Fold: true})
+	}
+	if len(r.PassedOver) > 0 {
+		doc.Sections = append(doc.Sections, r.passedOver(l))
 	}
 	if len(r.Stacks) > 0 {
 		var b strings.Builder
@@ -385,6 +384,28 @@ func (r Report) View(l lang.Lang) view.Doc {
 		doc.Sections = append(doc.Sections, view.Section{Heading: word("Notes", "说明"), Items: notes, Fold: true})
 	}
 	return doc
+}
+
+// passedOver shows the errors that are no cause, and what followed each.
+func (r Report) passedOver(l lang.Lang) view.Section {
+	t := view.Table{Header: []string{said("followed by", "其后").In(l), said("where", "位置").In(l), said("line", "内容").In(l)}}
+	for _, p := range r.PassedOver {
+		after := said(count(p.Lines, "line"), fmt.Sprintf("%d 行", p.Lines))
+		if p.Iterations > 0 {
+			after = said(count(p.Iterations, "iteration"), fmt.Sprintf("%d 次迭代", p.Iterations))
+		}
+		t.Rows = append(t.Rows, []string{after.In(l), place(p.File, p.LineNo, p.Rank), p.Text})
+	}
+	return view.Section{Heading: said("Seen, and not the cause: the run went on", "看到了，但不是原因：其后仍在运行").In(l), Table: &t, Fold: true}
+}
+
+// place names a line and, if it is known, the rank that wrote it.
+func place(file string, line int, rank *int) string {
+	where := fmt.Sprintf("%s:%d", file, line)
+	if rank != nil {
+		where += fmt.Sprintf(" (rank %d)", *rank)
+	}
+	return where
 }
 
 // WhyIn is Why in the given language.

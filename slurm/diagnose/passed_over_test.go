@@ -1,0 +1,62 @@
+package diagnose_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	noApex = "Traceback (most recent call last):\n  File \"/w/check.py\", line 3, in <module>\n    import apex\n" +
+		"ModuleNotFoundError: No module named 'apex'\n"
+	threeSteps = " iteration        1/   20000 | elapsed time per iteration (ms): 6213.4 | lm loss: 1.08E+01 |\n" +
+		" iteration        2/   20000 | elapsed time per iteration (ms): 6213.4 | lm loss: 1.07E+01 |\n" +
+		" iteration        3/   20000 | elapsed time per iteration (ms): 6213.4 | lm loss: 1.06E+01 |\n"
+	timeLimit = "slurmstepd: error: *** JOB 77 ON node001 CANCELLED AT 2026-11-25T03:12:01 DUE TO TIME LIMIT ***\n"
+)
+
+// An error that anyone sees in the log is named with what came after it, so that nobody wonders
+// whether it was read.
+func TestAnErrorThatTheRunSurvivedIsNamedAndIsNoCause(t *testing.T) {
+	r := diagnosetest.Text(t, noApex+threeSteps+timeLimit)
+	require.Equal(t, outcome.SlurmTimeLimit, r.Class)
+	require.Len(t, r.PassedOver, 1)
+	p := r.PassedOver[0]
+	require.Equal(t, report.PassedOver{File: p.File, LineNo: 4, Text: "ModuleNotFoundError: No module named 'apex'", Lines: 4, Iterations: 3}, p)
+
+	shown := func(l lang.Lang) []string {
+		doc := r.View(l)
+		s := doc.Sections[len(doc.Sections)-1]
+		require.True(t, s.Fold)
+		return append([]string{s.Heading}, s.Table.Rows[0]...)
+	}
+	require.Equal(t, []string{"Seen, and not the cause: the run went on", "3 iterations", p.File + ":4", p.Text}, shown(lang.EN))
+	require.Equal(t, []string{"看到了，但不是原因：其后仍在运行", "3 次迭代", p.File + ":4", p.Text}, shown(lang.ZH))
+}
+
+// Each message is named once, at most three of them, in the order of the log.
+func TestOfManySurvivedErrorsThreeAreNamed(t *testing.T) {
+	var log strings.Builder
+	for i, raised := range []string{"KeyError: 'a'", "ValueError: b", "ValueError: b", "TypeError: c", "IndexError: d"} {
+		fmt.Fprintf(&log, "Traceback (most recent call last):\n  File \"/w/check%d.py\", line 3, in test%d\n    run()\n%s\nChecking the next one\n", i, i, raised)
+	}
+	r := diagnosetest.Text(t, log.String()+threeSteps+timeLimit)
+	var named []string
+	for _, p := range r.PassedOver {
+		named = append(named, p.Text)
+	}
+	require.Equal(t, []string{"KeyError: 'a'", "ValueError: b", "TypeError: c"}, named)
+}
+
+// What ended the run, and what other ranks report of it, is not among them.
+func TestTheCauseIsNotAmongTheSurvivedErrors(t *testing.T) {
+	r := diagnosetest.Text(t, threeSteps+diagnosetest.OOMLog)
+	require.Equal(t, outcome.CUDAOOM, r.Class)
+	require.Empty(t, r.PassedOver)
+}
