@@ -40,6 +40,26 @@ func TestAnErrorThatTheRunSurvivedIsNamedAndIsNoCause(t *testing.T) {
 	require.Equal(t, []string{"看到了，但不是原因：其后仍在运行", "3 次迭代", p.File + ":4", p.Text}, shown(lang.ZH))
 }
 
+// A question about such an error by its name, or about other errors, is answered from them.
+func TestAQuestionAboutASurvivedError(t *testing.T) {
+	r := diagnosetest.Text(t, noApex+threeSteps+timeLimit)
+	for question, want := range map[string]string{
+		"what about the ModuleNotFoundError?":  "That is not the cause: ModuleNotFoundError: No module named 'apex' (",
+		"why the ModuleNotFoundError up there": "and then 3 iterations.",
+		"any other errors?":                    "The run went on after these:\n- ModuleNotFoundError",
+		"why did it fail?":                     "Time limit reached",
+	} {
+		answer, ok := r.FollowUp(question, nil, lang.EN)
+		require.True(t, ok, question)
+		require.Contains(t, answer, want, question)
+	}
+	answer, _ := r.FollowUp("还有其他报错吗？", nil, lang.ZH)
+	require.Contains(t, answer, "其后还有 3 次迭代。")
+	r.PassedOver = nil
+	answer, _ = r.FollowUp("any other errors?", nil, lang.EN)
+	require.Equal(t, "No other error that the run survived.", answer)
+}
+
 // Each message is named once, at most three of them, in the order of the log.
 func TestOfManySurvivedErrorsThreeAreNamed(t *testing.T) {
 	var log strings.Builder

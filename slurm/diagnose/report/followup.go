@@ -22,6 +22,7 @@ type followUp struct {
 var followUps = []followUp{
 	{lazy.New(`(?i)\blast time\b|\bbefore\b|\bpreviou|\bearlier\b|\bsame (?:as|error|problem|thing)\b|\bhappened again\b|` +
 		`\bonce more\b|\bprior\b|\bfirst time\b|第一次|首次|上次|上一次|之前|以前|前一次|又是`), Report.compareWithEarlier},
+	{lazy.New(`(?i)\bother (?:errors?|exceptions?|tracebacks?|failures?)\b|\banother (?:error|exception|traceback)\b|(?:其他|其它|别的|另一个)(?:报错|错误|异常|问题)`), Report.otherErrors},
 	{lazy.New(`(?i)\bre-?(?:run|start|submit|queue)|\bretry|\btry (?:it )?again|\brun (?:it )?again|\bworth\b|重试|重跑|重新|再跑|再提交`), Report.aboutRetry},
 	{lazy.New(`(?i)\bexclud|\bavoid|\bdrain|排除|避开`), Report.nodesToAvoid},
 	{lazy.New(`(?i)\bother ranks?\b|\bhow many ranks?\b|\brest of|其他 ?rank|其它 ?rank|多少个? ?rank`), Report.otherRanks},
@@ -40,6 +41,11 @@ var followUps = []followUp{
 // FollowUp answers a question about a diagnosis from its evidence alone; ok is false for a question of
 // no known kind. earlier is the diagnosis of the run before, or nil.
 func (r Report) FollowUp(question string, earlier *Report, l lang.Lang) (string, bool) {
+	for _, p := range r.PassedOver {
+		if name := exceptionName.FindString(p.Text); name != "" && strings.Contains(question, name) && !strings.Contains(r.RootLine, name) {
+			return said("That is not the cause: %s", "那不是原因：%s").With(p.said()).In(l), true
+		}
+	}
 	if i := kindOf(question); i >= 0 {
 		return followUps[i].answer(r, earlier, l), true
 	}
@@ -56,6 +62,26 @@ func Asks(question string) bool { return kindOf(question) >= 0 }
 
 // AsksForEarlier reports whether FollowUp needs the diagnosis of the run before to answer a question.
 func AsksForEarlier(question string) bool { return kindOf(question) == 0 }
+
+// exceptionName matches the name of an exception as Python's own and torch's end.
+var exceptionName = lazy.New(`\b[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b`)
+
+// said tells where an error stands and what followed it.
+func (p PassedOver) said() lang.Text {
+	return said("%s (%s), and then %s.", "%s（%s），其后还有 %s。").With(p.Text, place(p.File, p.LineNo, p.Rank), p.followed())
+}
+
+// otherErrors lists the errors that are no cause.
+func (r Report) otherErrors(_ *Report, l lang.Lang) string {
+	if len(r.PassedOver) == 0 {
+		return said("No other error that the run survived.", "没有其他报错在出现之后运行仍在继续。").In(l)
+	}
+	lines := []string{said("The run went on after these:", "这些报错之后运行仍在继续：").In(l)}
+	for _, p := range r.PassedOver {
+		lines = append(lines, "- "+p.said().In(l))
+	}
+	return strings.Join(lines, "\n")
+}
 
 func (r Report) why(_ *Report, l lang.Lang) string {
 	s := r.summary(l)

@@ -390,13 +390,17 @@ func (r Report) View(l lang.Lang) view.Doc {
 func (r Report) passedOver(l lang.Lang) view.Section {
 	t := view.Table{Header: []string{said("followed by", "其后").In(l), said("where", "位置").In(l), said("line", "内容").In(l)}}
 	for _, p := range r.PassedOver {
-		after := said(count(p.Lines, "line"), fmt.Sprintf("%d 行", p.Lines))
-		if p.Iterations > 0 {
-			after = said(count(p.Iterations, "iteration"), fmt.Sprintf("%d 次迭代", p.Iterations))
-		}
-		t.Rows = append(t.Rows, []string{after.In(l), place(p.File, p.LineNo, p.Rank), p.Text})
+		t.Rows = append(t.Rows, []string{p.followed().In(l), place(p.File, p.LineNo, p.Rank), p.Text})
 	}
 	return view.Section{Heading: said("Seen, and not the cause: the run went on", "看到了，但不是原因：其后仍在运行").In(l), Table: &t, Fold: true}
+}
+
+// followed is how much followed the error: iterations, or lines if none were reported.
+func (p PassedOver) followed() lang.Text {
+	if p.Iterations > 0 {
+		return said(count(p.Iterations, "iteration"), fmt.Sprintf("%d 次迭代", p.Iterations))
+	}
+	return said(count(p.Lines, "line"), fmt.Sprintf("%d 行", p.Lines))
 }
 
 // place names a line and, if it is known, the rank that wrote it.
