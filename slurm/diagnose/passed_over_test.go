@@ -51,6 +51,7 @@ func TestAQuestionAboutASurvivedError(t *testing.T) {
 	} {
 		answer, ok := r.FollowUp(question, nil, lang.EN)
 		require.True(t, ok, question)
+		require.True(t, report.Asks(question), "the bot takes it for a question about the diagnosis")
 		require.Contains(t, answer, want, question)
 	}
 	answer, _ := r.FollowUp("还有其他报错吗？", nil, lang.ZH)

@@ -57,8 +57,9 @@ func kindOf(question string) int {
 	return slices.IndexFunc(followUps, func(f followUp) bool { return f.asks.MatchString(question) })
 }
 
-// Asks reports whether a question is of a kind that FollowUp answers.
-func Asks(question string) bool { return kindOf(question) >= 0 }
+// Asks reports whether a question is of a kind that FollowUp answers, or about an exception that the
+// diagnosis may know.
+func Asks(question string) bool { return kindOf(question) >= 0 || exceptionName.MatchString(question) }
 
 // AsksForEarlier reports whether FollowUp needs the diagnosis of the run before to answer a question.
 func AsksForEarlier(question string) bool { return kindOf(question) == 0 }
