@@ -62,7 +62,7 @@ var forms = []secretForm{
 	form("slack", `\bxox[abcdeoprs]-[A-Za-z0-9-]{8,}`, 0),
 	form("slack app", `\bxapp-[A-Za-z0-9-]{8,}`, 0),
 	form("slack hook", `hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]+`, 0),
-	form("hook of a chat", `(?i)(?:discord(?:app)?\.com/api/webhooks/|(?:feishu\.cn|larksuite\.com)/open-apis/bot/(?:v\d/)?hook/|webhook\.office\.com/|` +
+	form("hook of a chat", `(?i)(?:discord(?:app)?\.com/api/webhooks/|(?:feishu\.cn|larksuite\.com)/open-apis/bot/(?:v\d/)?hook/|webhook\.office\.com/|`+
 		`api\.telegram\.org/bot)([A-Za-z0-9/_:@-]{8,})`, 1),
 	form("github", `\b(?:gh[opsur]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,})`, 0),
 	form("gitlab", `\bgl(?:pat|rt|dt|cbt|ptt|soat)-[A-Za-z0-9_-]{16,}`, 0),
@@ -77,14 +77,14 @@ var forms = []secretForm{
 	form("npm", `\bnpm_[A-Za-z0-9]{30,}`, 0),
 	form("age key", `\bAGE-SECRET-KEY-1[0-9A-Z]{20,}`, 0),
 	form("password in an address", `[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@'"]*:([^\s/@'"]+)@`, 1),
-	form("signed address", `(?i)[?&](?:X-Amz-Signature|X-Amz-Credential|X-Amz-Security-Token|X-Goog-Signature|Signature|sig|access_token|` +
+	form("signed address", `(?i)[?&](?:X-Amz-Signature|X-Amz-Credential|X-Amz-Security-Token|X-Goog-Signature|Signature|sig|access_token|`+
 		`token|api_key|key)=([^&\s"']+)`, 1),
 	// A name that says so: WANDB_API_KEY=…, "password": "…", --token …
-	form(namedSetting, `(?i)\b` + keyNames + assignment + secretValue, 1),
+	form(namedSetting, `(?i)\b`+keyNames+assignment+secretValue, 1),
 	// An environment variable that a call sets: setdefault("HF_TOKEN", "…"). In lower case the
 	// first of two quoted arguments is mostly a word: print("token", "changed").
-	form(namedSetting, `\b[A-Z0-9_]*(?:SECRET|TOKEN|PASSWD|PASSWORD|(?:API|ACCESS|AUTH|PRIVATE)_?KEY)[A-Z0-9_]*["'],\s*["']` + secretValue, 1),
-	form(namedSetting, `\b[A-Z0-9_]+` + upperSuffixes + assignment + secretValue, 1),
+	form(namedSetting, `\b[A-Z0-9_]*(?:SECRET|TOKEN|PASSWD|PASSWORD|(?:API|ACCESS|AUTH|PRIVATE)_?KEY)[A-Z0-9_]*["'],\s*["']`+secretValue, 1),
+	form(namedSetting, `\b[A-Z0-9_]+`+upperSuffixes+assignment+secretValue, 1),
 	// ~/.netrc, and programs that print it: "machine HOST login NAME password SECRET".
 	form("netrc", `(?i)\b(?:login|machine|user)\s+\S+\s+password\s+(\S+)`, 1),
 	form("password for curl", `(?i)\bcurl\b[^\n]*?\s(?:-u\s*|--(?:proxy-)?user[ =]\s*)["']?[^\s:"'$]+:([^\s"'$]{4,})`, 1),
@@ -92,7 +92,7 @@ var forms = []secretForm{
 	form("password of a command", `(?i)\b(?:sshpass|(?:docker|podman|apptainer|singularity|helm)\b[^\n]*?\blogin)\b[^\n]*?\s-p\s*["']?([^\s"'$]{4,})`, 1),
 	// A token in place of a name: https://TOKEN@host. A short one is a login.
 	form("token in an address", `[A-Za-z][A-Za-z0-9+.-]*://([A-Za-z0-9_~.+-]{20,})@`, 1),
-	form(namedOption, `(?i)--` + keyNames + `\s+["']?([^\s"'-][^\s"']{3,})`, 1),
+	form(namedOption, `(?i)--`+keyNames+`\s+["']?([^\s"'-][^\s"']{3,})`, 1),
 }
 
 // Ordinary words after a name such as tokenizer or tokens are not secrets: "tokens per
