@@ -255,7 +255,7 @@ func lastOverwrite(line string) string {
 }
 
 func isPlain(s string) bool {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		if c := s[i]; c >= 0x7f || c < 0x20 && c != '\n' && c != '\t' {
 			return false
 		}

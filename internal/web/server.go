@@ -293,7 +293,7 @@ func langOf(r *http.Request) lang.Lang {
 			return l
 		}
 	}
-	for _, word := range strings.Split(r.Header.Get("Accept-Language"), ",") {
+	for word := range strings.SplitSeq(r.Header.Get("Accept-Language"), ",") {
 		if l, ok := lang.Parse(strings.TrimSpace(word)); ok {
 			return l
 		}

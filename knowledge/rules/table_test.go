@@ -36,7 +36,7 @@ func TestRowsAreComplete(t *testing.T) {
 		}
 	}
 	for _, r := range table() {
-		for _, cause := range strings.Fields(r.after) {
+		for cause := range strings.FieldsSeq(r.after) {
 			require.True(t, seen[cause], "%s follows %s, which is no rule", r.id, cause)
 		}
 	}
