@@ -149,9 +149,7 @@ func touchOnNode(ctx context.Context, c *ops.Call, cl ops.Cluster, k killSwitch,
 // execOnFirstNode runs a command on the first node of a job, and returns its output and
 // the job's state. It runs nothing where the job does not run.
 func execOnFirstNode(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID, argv []string) (said string, state slurm.State, err error) {
-	ex, err := ops.Capable[interface {
-		Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error)
-	}](cl, "nodes")
+	ex, err := ops.Capable[ops.Executor](cl, "nodes")
 	if err != nil {
 		return "", "", err
 	}
