@@ -74,8 +74,7 @@ func notifyOwner(ctx context.Context, c *ops.Call, in KillSwitchIn, out KillSwit
 	_ = c.Notify(context.WithoutCancel(ctx), ops.Notice{
 		Key:     fmt.Sprintf("killswitch/%s/%s/%v/%d", cluster, out.JobID, out.On, c.Now().Unix()),
 		Cluster: cluster, Job: out.JobID, Owner: out.Owner, By: c.Who.ID, Alarm: out.On,
-		Title: lang.Text{EN: fmt.Sprintf(title.EN, c.Who.User), ZH: fmt.Sprintf(title.ZH, c.Who.User)},
-		Text:  lang.Text{EN: out.Path, ZH: out.Path},
+		Title: title.With(c.Who.User), Text: lang.Same(out.Path),
 	})
 }
 

@@ -1,7 +1,6 @@
 package preflight
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -152,7 +151,7 @@ var launchRules = []documentRule{
 
 // phrase formats a text in both languages with the same values.
 func phrase(en, zh string, args ...any) lang.Text {
-	return lang.Text{EN: fmt.Sprintf(en, args...), ZH: fmt.Sprintf(zh, args...)}
+	return lang.Text{EN: en, ZH: zh}.With(args...)
 }
 
 // startsWorkers reports whether the job's launcher itself starts a process for each
