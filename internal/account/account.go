@@ -104,7 +104,7 @@ func passwd(ctx context.Context, key string, right func(User) bool) (User, error
 	unknown := &UnknownError{fmt.Sprintf("user %q", key)}
 	out, err := ask(ctx, "getent", "passwd", "--", key)
 	if err != nil {
-		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 2 || errors.Is(err, exec.ErrNotFound) {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 2 || errors.Is(err, exec.ErrNotFound) {
 			return User{}, unknown
 		}
 		return User{}, lang.Text{EN: "looking up user %q: %s", ZH: "查找用户 %q：%s"}.Err(key, err)

@@ -23,7 +23,7 @@ import (
 func SpecOf(in any) (launch.SpecIn, bool) {
 	v := reflect.ValueOf(in).Elem()
 	for i := range v.NumField() {
-		if spec, ok := v.Field(i).Interface().(launch.SpecIn); ok {
+		if spec, ok := reflect.TypeAssert[launch.SpecIn](v.Field(i)); ok {
 			return spec, true
 		}
 	}
@@ -68,7 +68,7 @@ func argumentLines(in any, now *slurm.Job) []string {
 	var lines []string
 	v := reflect.ValueOf(in).Elem()
 	for i := range v.NumField() {
-		if _, spec := v.Field(i).Interface().(launch.SpecIn); spec {
+		if _, spec := reflect.TypeAssert[launch.SpecIn](v.Field(i)); spec {
 			continue
 		}
 		for _, line := range field("", v.Type().Field(i), v.Field(i)) {

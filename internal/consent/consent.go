@@ -4,6 +4,7 @@
 package consent
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -209,14 +210,7 @@ func (r Request) Text() string {
 }
 
 func changeText(c job.Change) string {
-	return c.Field + ": " + orElse(c.Old, "–") + " → " + orElse(c.New, "–")
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return printable(s)
+	return c.Field + ": " + cmp.Or(printable(c.Old), "–") + " → " + cmp.Or(printable(c.New), "–")
 }
 
 var (

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
 // A trainer is one rank of the stand-in training.
@@ -40,27 +42,12 @@ func Rank(args []string, stdout, stderr io.Writer) int {
 		stdout: stdout, stderr: stderr,
 		tick: 60 * time.Millisecond, timeout: 1500 * time.Millisecond,
 	}
-	word := func(name string) (value string) {
-		for i, a := range args {
-			if v, ok := strings.CutPrefix(a, name+"="); ok {
-				value = v
-			} else if a == name && i+1 < len(args) {
-				value = args[i+1]
-			}
-		}
-		return value
-	}
-	flag := func(name string, otherwise int) int {
-		if n, err := strconv.Atoi(word(name)); err == nil {
-			return n
-		}
-		return otherwise
-	}
+	flag := func(name string, otherwise int) int { return megatron.NumberOf(args, name, otherwise) }
 	t.micro, t.global = flag("--micro-batch-size", 1), flag("--global-batch-size", 16)
 	t.seq, t.hidden = flag("--seq-length", 2048), flag("--hidden-size", 1024)
 	t.layers, t.tp, t.pp = flag("--num-layers", 24), flag("--tensor-model-parallel-size", 1), flag("--pipeline-model-parallel-size", 1)
 	t.iters, t.vocab = flag("--train-iters", 20), 51200
-	t.save = word("--save")
+	t.save = megatron.LastOf(args, "--save")
 	return t.train()
 }
 

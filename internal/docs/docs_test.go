@@ -61,7 +61,7 @@ func TestThePromisedTestsExist(t *testing.T) {
 			require.NoError(t, err)
 			all.Write(b)
 		}
-		for _, name := range strings.Split(strings.TrimSuffix(m[2], ", "), ", ") {
+		for name := range strings.SplitSeq(strings.TrimSuffix(m[2], ", "), ", ") {
 			require.Contains(t, all.String(), "func "+name+"(", "docs/security.md names a test that %s has not", m[1])
 		}
 	}

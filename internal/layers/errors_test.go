@@ -113,7 +113,7 @@ func called(call *ast.CallExpr) string {
 }
 
 // verb matches a formatting verb of package fmt.
-var verb = regexp.MustCompile(`%(?:\[(\d+)\])?[-+# 0-9.]*([a-zA-Z])`)
+var verb = regexp.MustCompile(`%[-+# 0-9.]*(?:\[(\d+)\])?([a-zA-Z])`)
 
 // Both languages of a text use all of its values, in any order, and each in the same way.
 func TestBothLanguagesTakeTheSameValues(t *testing.T) {

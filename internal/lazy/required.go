@@ -87,14 +87,14 @@ func partOf(re *syntax.Regexp) part {
 	return part{}
 }
 
-// ofClass returns the characters of a small class, such as [ -].
+// ofClass returns the characters of a class of at most five, such as [ -].
 func ofClass(ranges []rune) (p part) {
 	for i := 0; i < len(ranges); i += 2 {
 		for r := ranges[i]; r <= ranges[i+1]; r++ {
 			if c := lower(string(r)); !slices.Contains(p.all, c) {
 				p.all = append(p.all, c)
 			}
-			if len(p.all) > 4 {
+			if len(p.all) > 5 {
 				return part{}
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -161,12 +162,7 @@ func where(t *testing.T, f linkproof.Folder, dir, code string) string {
 }
 
 func contains(list []string, p string) bool {
-	for _, x := range list {
-		if x == p {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(list, p)
 }
 
 // fresh is a file of the honest person's.

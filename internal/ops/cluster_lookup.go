@@ -172,6 +172,11 @@ type Surveyor interface {
 	Partitions(context.Context) ([]slurm.Partition, error)
 }
 
+// An Executor is a cluster that runs commands on the nodes of a running job.
+type Executor interface {
+	Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error)
+}
+
 // PollPause returns the pause between two questions to a cluster. A cluster that serves
 // only this process chooses its own; any other cluster is asked rarely, because others
 // use it too.

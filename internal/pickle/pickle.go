@@ -59,8 +59,8 @@ type (
 
 // Get returns the value of the string key; nil where there is none.
 func (d *Dict) Get(key string) any {
-	for i := len(d.Keys) - 1; i >= 0; i-- {
-		if d.Keys[i] == key {
+	for i, k := range slices.Backward(d.Keys) {
+		if k == key {
 			return d.Values[i]
 		}
 	}
@@ -181,8 +181,8 @@ func (m *machine) pop() (any, error) {
 
 // popMark removes the items above the topmost mark, and the mark, and returns the items.
 func (m *machine) popMark() ([]any, error) {
-	for i := len(m.stack) - 1; i >= 0; i-- {
-		if _, ok := m.stack[i].(mark); ok {
+	for i, v := range slices.Backward(m.stack) {
+		if _, ok := v.(mark); ok {
 			items := slices.Clone(m.stack[i+1:])
 			m.stack = m.stack[:i]
 			return items, nil
@@ -204,8 +204,8 @@ func (m *machine) bytes(n uint64) ([]byte, error) {
 // littleEndian reads an unsigned number of size bytes, the lowest byte first.
 func (m *machine) littleEndian(size uint64) (n uint64, err error) {
 	b, err := m.bytes(size)
-	for i := len(b) - 1; i >= 0; i-- {
-		n = n<<8 | uint64(b[i])
+	for _, digit := range slices.Backward(b) {
+		n = n<<8 | uint64(digit)
 	}
 	return n, err
 }
@@ -246,11 +246,9 @@ func (m *machine) number(op byte) error {
 			return err
 		}
 		long, err := m.bytes(size)
-		v := new(big.Int)
-		for i := len(long) - 1; i >= 0; i-- {
-			v.Or(v.Lsh(v, 8), big.NewInt(int64(long[i])))
-		}
-		if n := len(long); n > 0 && long[n-1]&0x80 != 0 {
+		slices.Reverse(long) // the highest byte first
+		v := new(big.Int).SetBytes(long)
+		if n := len(long); n > 0 && long[0]&0x80 != 0 {
 			v.Sub(v, new(big.Int).Lsh(big.NewInt(1), uint(8*n)))
 		}
 		m.push(v.Int64())

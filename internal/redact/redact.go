@@ -14,22 +14,18 @@ import (
 // Mask replaces a secret.
 const Mask = "[redacted]"
 
-// A secretForm is one way in which secrets are written. group is the part to hide.
+// A secretForm is one way in which secrets are written: what expr matches. group is the
+// part to hide.
 type secretForm struct {
 	name  string
-	re    *lazy.Pattern
+	expr  string
 	group int
-	words string // words in lower case, one of which every match contains; empty: there are none
+	re    *lazy.Pattern // of expr
 }
 
 // keyNames matches names of settings that hold secrets.
 const keyNames = `[A-Za-z0-9_.-]*(?:secret|token|passwd|password|passphrase|api[_-]?key|apikey|access[_-]?key|private[_-]?key` +
 	`|credential|auth[_-]?key|account[_-]?key|encryption[_-]?key|signing[_-]?key|webhook|SLURM_JWT)[A-Za-z0-9_.-]*`
-
-// keyWords are the words of keyNames, one of which every such name contains.
-const keyWords = "secret|token|passwd|password|passphrase|api_key|api-key|apikey|access_key|access-key|accesskey|private_key|private-key|privatekey" +
-	"|credential|auth_key|auth-key|authkey|account_key|account-key|accountkey|encryption_key|encryption-key|encryptionkey" +
-	"|signing_key|signing-key|signingkey|webhook|slurm_jwt"
 
 // upperSuffixes are the endings of environment variables that hold secrets. In lower
 // case they are parts of ordinary words: query_key, pass, sort_key.
@@ -52,46 +48,51 @@ const (
 	namedOption  = "named option"
 )
 
+func form(name, expr string, group int) secretForm {
+	return secretForm{name, expr, group, lazy.New(expr)}
+}
+
 var forms = []secretForm{
-	{"private key block", lazy.New(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----|\z)`), 0, "private key"},
+	form("private key block", `(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----|\z)`, 0),
 	// A line of a key that begins elsewhere: base64 and nothing else.
-	{keyMaterial, lazy.New(`(?m)^(?:[^\s]{1,40}[:|]\s*)?([A-Za-z0-9+/]{48,80}={0,2})[ \t]*$`), 1, ""},
-	{"authorization header", lazy.New(`(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:basic|bearer|token|digest)\s+)?([^\s"',;]+)`), 1, "authorization"},
-	{"bearer", lazy.New(`(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{8,})`), 1, "bearer"},
-	{"json web token", lazy.New(`\beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*`), 0, "eyj"},
-	{"slack", lazy.New(`\bx(?:ox[abcdeoprs]|app)-[A-Za-z0-9-]{8,}`), 0, "xox|xapp-"},
-	{"slack hook", lazy.New(`hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]+`), 0, "hooks.slack"},
-	{"hook of a chat", lazy.New(`(?i)(?:discord(?:app)?\.com/api/webhooks/|(?:feishu\.cn|larksuite\.com)/open-apis/bot/(?:v\d/)?hook/|webhook\.office\.com/|` +
-		`api\.telegram\.org/bot)([A-Za-z0-9/_:@-]{8,})`), 1, "/webhooks/|/open-apis/|webhook.office|telegram"},
-	{"github", lazy.New(`\b(?:gh[opsur]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,})`), 0, "gho_|ghp_|ghs_|ghu_|ghr_|github_pat_"},
-	{"gitlab", lazy.New(`\bgl(?:pat|rt|dt|cbt|ptt|soat)-[A-Za-z0-9_-]{16,}`), 0, "glpat-|glrt-|gldt-|glcbt-|glptt-|glsoat-"},
-	{"hugging face", lazy.New(`\b(?:hf|api_org)_[A-Za-z0-9]{16,}`), 0, "hf_|api_org_"},
-	{"weights and biases", lazy.New(`\bwandb_v\d_[A-Za-z0-9_-]{16,}`), 0, "wandb_v"},
-	{"nvidia", lazy.New(`\bnvapi-[A-Za-z0-9_-]{16,}`), 0, "nvapi-"},
-	{"openai and kin", lazy.New(`\bsk-[A-Za-z0-9_-]{16,}`), 0, "sk-"},
-	{"google", lazy.New(`\bAIza[A-Za-z0-9_-]{30,}`), 0, "aiza"},
-	{"google oauth", lazy.New(`\bya29\.[A-Za-z0-9_-]{20,}`), 0, "ya29."},
-	{"aws key id", lazy.New(`\b(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{16}\b`), 0, "akia|asia|aroa|aida"},
-	{"pypi", lazy.New(`\bpypi-[A-Za-z0-9_-]{20,}`), 0, "pypi-"},
-	{"npm", lazy.New(`\bnpm_[A-Za-z0-9]{30,}`), 0, "npm_"},
-	{"age key", lazy.New(`\bAGE-SECRET-KEY-1[0-9A-Z]{20,}`), 0, "age-secret"},
-	{"password in an address", lazy.New(`[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@'"]*:([^\s/@'"]+)@`), 1, "://"},
-	{"signed address", lazy.New(`(?i)[?&](?:X-Amz-Signature|X-Amz-Credential|X-Amz-Security-Token|X-Goog-Signature|Signature|sig|access_token|` +
-		`token|api_key|key)=([^&\s"']+)`), 1, "signature=|credential=|security-token=|sig=|token=|key="},
+	form(keyMaterial, `(?m)^(?:[^\s]{1,40}[:|]\s*)?([A-Za-z0-9+/]{48,80}={0,2})[ \t]*$`, 1),
+	form("authorization header", `(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:basic|bearer|token|digest)\s+)?([^\s"',;]+)`, 1),
+	form("bearer", `(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{8,})`, 1),
+	form("json web token", `\beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*`, 0),
+	form("slack", `\bxox[abcdeoprs]-[A-Za-z0-9-]{8,}`, 0),
+	form("slack app", `\bxapp-[A-Za-z0-9-]{8,}`, 0),
+	form("slack hook", `hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]+`, 0),
+	form("hook of a chat", `(?i)(?:discord(?:app)?\.com/api/webhooks/|(?:feishu\.cn|larksuite\.com)/open-apis/bot/(?:v\d/)?hook/|webhook\.office\.com/|`+
+		`api\.telegram\.org/bot)([A-Za-z0-9/_:@-]{8,})`, 1),
+	form("github", `\b(?:gh[opsur]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,})`, 0),
+	form("gitlab", `\bgl(?:pat|rt|dt|cbt|ptt|soat)-[A-Za-z0-9_-]{16,}`, 0),
+	form("hugging face", `\b(?:hf|api_org)_[A-Za-z0-9]{16,}`, 0),
+	form("weights and biases", `\bwandb_v\d_[A-Za-z0-9_-]{16,}`, 0),
+	form("nvidia", `\bnvapi-[A-Za-z0-9_-]{16,}`, 0),
+	form("openai and kin", `\bsk-[A-Za-z0-9_-]{16,}`, 0),
+	form("google", `\bAIza[A-Za-z0-9_-]{30,}`, 0),
+	form("google oauth", `\bya29\.[A-Za-z0-9_-]{20,}`, 0),
+	form("aws key id", `\b(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{16}\b`, 0),
+	form("pypi", `\bpypi-[A-Za-z0-9_-]{20,}`, 0),
+	form("npm", `\bnpm_[A-Za-z0-9]{30,}`, 0),
+	form("age key", `\bAGE-SECRET-KEY-1[0-9A-Z]{20,}`, 0),
+	form("password in an address", `[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@'"]*:([^\s/@'"]+)@`, 1),
+	form("signed address", `(?i)[?&](?:X-Amz-Signature|X-Amz-Credential|X-Amz-Security-Token|X-Goog-Signature|Signature|sig|access_token|`+
+		`token|api_key|key)=([^&\s"']+)`, 1),
 	// A name that says so: WANDB_API_KEY=…, "password": "…", --token …
-	{namedSetting, lazy.New(`(?i)\b` + keyNames + assignment + secretValue), 1, keyWords},
+	form(namedSetting, `(?i)\b`+keyNames+assignment+secretValue, 1),
 	// An environment variable that a call sets: setdefault("HF_TOKEN", "…"). In lower case the
 	// first of two quoted arguments is mostly a word: print("token", "changed").
-	{namedSetting, lazy.New(`\b[A-Z0-9_]*(?:SECRET|TOKEN|PASSWD|PASSWORD|(?:API|ACCESS|AUTH|PRIVATE)_?KEY)[A-Z0-9_]*["'],\s*["']` + secretValue), 1, keyWords},
-	{namedSetting, lazy.New(`\b[A-Z0-9_]+` + upperSuffixes + assignment + secretValue), 1, "_pass|_pwd|_key|_creds|_pat|_dsn|_salt|_secret"},
+	form(namedSetting, `\b[A-Z0-9_]*(?:SECRET|TOKEN|PASSWD|PASSWORD|(?:API|ACCESS|AUTH|PRIVATE)_?KEY)[A-Z0-9_]*["'],\s*["']`+secretValue, 1),
+	form(namedSetting, `\b[A-Z0-9_]+`+upperSuffixes+assignment+secretValue, 1),
 	// ~/.netrc, and programs that print it: "machine HOST login NAME password SECRET".
-	{"netrc", lazy.New(`(?i)\b(?:login|machine|user)\s+\S+\s+password\s+(\S+)`), 1, "password"},
-	{"password for curl", lazy.New(`(?i)\bcurl\b[^\n]*?\s(?:-u\s*|--(?:proxy-)?user[ =]\s*)["']?[^\s:"'$]+:([^\s"'$]{4,})`), 1, "curl"},
-	{"key of a login", lazy.New(`(?i)\blogin\(\s*(?:(?:key|token)\s*=\s*)?["']([^"'\s]{8,})`), 1, "login("},
-	{"password of a command", lazy.New(`(?i)\b(?:sshpass|(?:docker|podman|apptainer|singularity|helm)\b[^\n]*?\blogin)\b[^\n]*?\s-p\s*["']?([^\s"'$]{4,})`), 1, "sshpass|login"},
+	form("netrc", `(?i)\b(?:login|machine|user)\s+\S+\s+password\s+(\S+)`, 1),
+	form("password for curl", `(?i)\bcurl\b[^\n]*?\s(?:-u\s*|--(?:proxy-)?user[ =]\s*)["']?[^\s:"'$]+:([^\s"'$]{4,})`, 1),
+	form("key of a login", `(?i)\blogin\(\s*(?:(?:key|token)\s*=\s*)?["']([^"'\s]{8,})`, 1),
+	form("password of a command", `(?i)\b(?:sshpass|(?:docker|podman|apptainer|singularity|helm)\b[^\n]*?\blogin)\b[^\n]*?\s-p\s*["']?([^\s"'$]{4,})`, 1),
 	// A token in place of a name: https://TOKEN@host. A short one is a login.
-	{"token in an address", lazy.New(`[A-Za-z][A-Za-z0-9+.-]*://([A-Za-z0-9_~.+-]{20,})@`), 1, "://"},
-	{namedOption, lazy.New(`(?i)--` + keyNames + `\s+["']?([^\s"'-][^\s"']{3,})`), 1, keyWords},
+	form("token in an address", `[A-Za-z][A-Za-z0-9+.-]*://([A-Za-z0-9_~.+-]{20,})@`, 1),
+	form(namedOption, `(?i)--`+keyNames+`\s+["']?([^\s"'-][^\s"']{3,})`, 1),
 }
 
 // Ordinary words after a name such as tokenizer or tokens are not secrets: "tokens per
@@ -254,7 +255,7 @@ func lastOverwrite(line string) string {
 }
 
 func isPlain(s string) bool {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		if c := s[i]; c >= 0x7f || c < 0x20 && c != '\n' && c != '\t' {
 			return false
 		}

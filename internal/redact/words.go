@@ -43,9 +43,9 @@ var loadIndex = sync.OnceValue(func() *index {
 	}
 	for i, f := range forms {
 		x.everything.form[i] = true
-		if x.always.form[i] = f.words == ""; !x.always.form[i] {
-			add(strings.Split(f.words, "|"), &x.form, i)
-		}
+		required := lazy.Required(f.expr)
+		x.always.form[i] = required == nil
+		add(required, &x.form, i)
 	}
 	for i, r := range scanners() {
 		x.everything.rule[i] = true

@@ -98,7 +98,7 @@ func inline(s string) string {
 
 // harmless reports whether s is a line of plain words already, as most values are.
 func harmless(s string) bool {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7f || c == '`' || c == '(' && i > 0 && s[i-1] == ']' {
 			return false
 		}
@@ -137,7 +137,7 @@ func printable(s string, lines bool) string {
 // longestRun returns the length of the longest run of c in s.
 func longestRun(s string, c byte) int {
 	best, run := 0, 0
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		if s[i] != c {
 			run = 0
 			continue

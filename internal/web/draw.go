@@ -96,11 +96,7 @@ func size(l lang.Lang, j slurm.Job) string {
 	case j.GPUs > 0 && j.GPUs%nodes == 0:
 		return fmt.Sprintf("%d × %d GPU", nodes, j.GPUs/nodes)
 	}
-	many := lang.Text{EN: "%d nodes", ZH: "%d 个节点"}
-	if nodes == 1 {
-		many.EN = "%d node"
-	}
-	said := many.With(nodes).In(l)
+	said := ops.Counted(nodes, "node").In(l)
 	if j.GPUs > 0 {
 		said += fmt.Sprintf(", %d GPU", j.GPUs)
 	}

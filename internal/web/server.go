@@ -200,27 +200,21 @@ func (v *visit) readInput(op ops.Op, in any, cluster string, words []string) err
 	return nil
 }
 
-// runOn runs an operation on a cluster, given by its words.
-func (v *visit) runOn(cluster, name string, words ...string) (any, error) {
+// runAs runs an operation whose output is an Out on a cluster, given by its words.
+func runAs[Out any](v *visit, cluster, name string, words ...string) (out Out, err error) {
 	op, ok := operations.Lookup(name)
 	if !ok {
-		return nil, textNoAnswer.Err(name)
+		return out, textNoAnswer.Err(name)
 	}
 	in := op.NewIn()
 	if err := v.readInput(op, in, cluster, words); err != nil {
-		return nil, err
+		return out, err
 	}
-	return op.Run(v.r.Context(), v.call(), in)
-}
-
-// runAs is runOn for an operation whose output is an Out.
-func runAs[Out any](v *visit, cluster, name string, words ...string) (out Out, err error) {
-	answer, err := v.runOn(cluster, name, words...)
+	answer, err := op.Run(v.r.Context(), v.call(), in)
 	if err != nil {
 		return out, err
 	}
-	out, ok := answer.(Out)
-	if !ok {
+	if out, ok = answer.(Out); !ok {
 		return out, textNoAnswer.Err(name)
 	}
 	return out, nil
@@ -293,7 +287,7 @@ func langOf(r *http.Request) lang.Lang {
 			return l
 		}
 	}
-	for _, word := range strings.Split(r.Header.Get("Accept-Language"), ",") {
+	for word := range strings.SplitSeq(r.Header.Get("Accept-Language"), ",") {
 		if l, ok := lang.Parse(strings.TrimSpace(word)); ok {
 			return l
 		}

@@ -188,8 +188,6 @@ var labels = map[string]lang.Text{
 	"offline":     {EN: "This server does not answer. The page shows the state of", ZH: "服务器无响应，页面显示的是该时刻的状态："},
 	"asof":        {EN: "The cluster does not answer; this is as of", ZH: "集群无响应，以下为该时刻的状态："},
 	"rank":        {EN: "rank", ZH: "rank"},
-	"try":         {EN: "Try", ZH: "建议"},
-	"live":        {EN: "Live", ZH: "实时"},
 	"gpuhours":    {EN: "GPU hours", ZH: "GPU 小时"},
 	"script":      {EN: "show all of it", ZH: "展开全文"},
 }

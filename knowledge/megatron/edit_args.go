@@ -6,17 +6,19 @@ import (
 	"strings"
 )
 
-// ValueOf returns the last value of a flag in args. given reports whether args
-// contain the flag at all.
-func ValueOf(args []string, flag string) (value string, given bool) {
+// ValueOf returns the last value in args of a flag, which may have several names.
+// given reports whether args contain the flag at all.
+func ValueOf(args []string, names ...string) (value string, given bool) {
 	for i, a := range args {
-		if v, ok := strings.CutPrefix(a, flag+"="); ok {
-			value, given = v, true
-		} else if a == flag {
-			given = true
-			if i+1 < len(args) {
-				value = args[i+1]
-			}
+		name, v, joined := strings.Cut(a, "=")
+		if !slices.Contains(names, name) {
+			continue
+		}
+		given = true
+		if joined {
+			value = v
+		} else if i+1 < len(args) {
+			value = args[i+1]
 		}
 	}
 	return value, given

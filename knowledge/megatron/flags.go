@@ -46,8 +46,6 @@ const (
 type Flag struct {
 	Name    string
 	Aliases []string
-	// Dest is the name under which Megatron's code reads the value.
-	Dest    string
 	Type    Type
 	Action  Action
 	Choices []string
@@ -60,7 +58,7 @@ type Flag struct {
 	// Since and Until are the first and the last release with this definition;
 	// zero means the oldest and the newest known release.
 	Since, Until Release
-	dest         int // the number of Dest, which is also that of its field in Options, if it has one
+	dest         int // the number of the destination, which is also that of its field in Options, if it has one
 }
 
 // An Opt is a value that may be absent, like Python's None.

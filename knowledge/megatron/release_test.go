@@ -52,7 +52,6 @@ func TestReleasesAreOrdered(t *testing.T) {
 	require.Equal(t, Main, Release(0).OrNewest())
 	require.Equal(t, "main", Release(0).String())
 	require.Equal(t, "core_v0.16.1", V016.Tag())
-	require.Equal(t, Commit, Main.Commit())
 	for i := 1; i < len(all); i++ {
 		require.Less(t, all[i-1].Date(), all[i].Date())
 	}

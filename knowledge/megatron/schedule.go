@@ -32,7 +32,7 @@ func (s Schedule) First() int {
 // the sequence length is known (megatron/core/num_microbatches_calculator.py:500).
 func parseSchedule(text string, seqLength int) Schedule {
 	var s Schedule
-	for _, entry := range strings.Fields(strings.ReplaceAll(text, ",", " ")) {
+	for entry := range strings.FieldsSeq(strings.ReplaceAll(text, ",", " ")) {
 		threshold, size, ok := strings.Cut(entry, ":")
 		if !ok {
 			s.NoColon = entry

@@ -334,7 +334,7 @@ func (d *draft) carried(id, rule string, ok bool, because string) carried {
 func generate() []carried {
 	var cases []carried
 	for _, c := range changes {
-		for _, base := range strings.Fields(c.bases) {
+		for base := range strings.FieldsSeq(c.bases) {
 			for _, half := range []struct {
 				edit string
 				ok   bool

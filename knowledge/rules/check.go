@@ -81,7 +81,7 @@ func judge(c *cfg, errs []megatron.ParseError, l lang.Lang) Verdict {
 
 // cause returns the id of the first row among hit whose consequence r is, or "".
 func (r *row) cause(hit []*row) string {
-	for _, id := range strings.Fields(r.after) {
+	for id := range strings.FieldsSeq(r.after) {
 		if slices.ContainsFunc(hit, func(other *row) bool { return other.id == id }) {
 			return id
 		}

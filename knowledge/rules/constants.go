@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -16,8 +15,6 @@ type Config struct {
 	TorchFSDP2   bool
 	MegatronFSDP bool
 	MoEOverlap   bool
-	Worktree     string // absolute path; empty means unknown
-	MasterPort   int    // 0 means 29500
 }
 
 // A Constant is one fixed value of a launch. It is stated before any script is
@@ -29,16 +26,11 @@ type Constant struct {
 	Source string    `json:"source"`
 }
 
-// defaultMasterPort is the port on which rank 0 listens by default.
-const defaultMasterPort = 29500
-
 const skillSource = "skill run-on-slurm"
 
 // Constants returns the constants of a configuration, in the order in which a
 // launch script needs them. An answer about a launch states them first.
 func Constants(c Config) []Constant {
-	worktree := cmp.Or(c.Worktree, "<worktree>")
-	port := cmp.Or(c.MasterPort, defaultMasterPort)
 	count := func(n int, variable string) string {
 		if n > 0 {
 			return fmt.Sprint(n)
@@ -54,11 +46,11 @@ func Constants(c Config) []Constant {
 		reason = t(reason.EN+" (not needed on Blackwell, where it does no harm)", reason.ZH+"（Blackwell 不需要，但设置也无害）")
 	}
 	return []Constant{
-		{"worktree", "cd " + worktree, t("every node imports the same code: a work tree on a shared file system, entered before srun", "每个节点导入同一份代码：工作树放在共享文件系统上，并在 srun 之前进入"), skillSource},
+		{"worktree", "cd <worktree>", t("every node imports the same code: a work tree on a shared file system, entered before srun", "每个节点导入同一份代码：工作树放在共享文件系统上，并在 srun 之前进入"), skillSource},
 		{"tasks per node", "--ntasks-per-node=1", t("the launcher forks one process for each GPU itself; more tasks would start it several times on a node", "启动器自己为每张 GPU 派生一个进程；任务更多会在同一节点上重复启动"), skillSource},
 		{"launch command", "srun uv run python -m torch.distributed.run", t("not bare torchrun: it may belong to a Python that does not see the work tree's .venv", "不用裸 torchrun：它可能属于另一个看不到工作树 .venv 的 Python"), skillSource},
 		{"MASTER_ADDR", `$(set +o pipefail; scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)`, t("the first node of the allocation, expanded to a real host name, on the batch host and not inside a container", "取分配中的第一个节点，展开为真实主机名；在批处理节点上求值，而不是在容器里"), skillSource},
-		{"MASTER_PORT", fmt.Sprint(port), t("one port for the whole job; another one where two jobs share a host", "整个作业共用一个端口；两个作业同在一台主机时要换一个"), skillSource},
+		{"MASTER_PORT", "29500", t("one port for the whole job; another one where two jobs share a host", "整个作业共用一个端口；两个作业同在一台主机时要换一个"), skillSource},
 		{"NNODES", count(c.Nodes, "$SLURM_NNODES"), t("equal to the allocation, or the rendezvous waits for nodes that never come", "与分配一致，否则会合会一直等待不存在的节点"), skillSource},
 		{"GPUS_PER_NODE", count(c.GPUsPerNode, "$SLURM_GPUS_ON_NODE"), t("equal to the GPUs that Slurm gives on each node", "与 Slurm 在每个节点上给的 GPU 数一致"), skillSource},
 		{"WORLD_SIZE", world, t("NNODES × GPUS_PER_NODE, never SLURM_NTASKS: with one task per node that is the number of nodes", "等于 NNODES × GPUS_PER_NODE，绝不是 SLURM_NTASKS：每节点一个任务时后者只是节点数"), skillSource},

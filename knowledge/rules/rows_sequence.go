@@ -121,7 +121,7 @@ func sequenceRows() []row {
 // (megatron/training/determinism.py:50).
 func knownAlgorithms(list string) bool {
 	any := false
-	for _, token := range strings.Split(list, ",") {
+	for token := range strings.SplitSeq(list, ",") {
 		if token = strings.TrimSpace(token); token == "" {
 			continue
 		}

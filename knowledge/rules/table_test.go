@@ -36,7 +36,7 @@ func TestRowsAreComplete(t *testing.T) {
 		}
 	}
 	for _, r := range table() {
-		for _, cause := range strings.Fields(r.after) {
+		for cause := range strings.FieldsSeq(r.after) {
 			require.True(t, seen[cause], "%s follows %s, which is no rule", r.id, cause)
 		}
 	}
@@ -187,12 +187,12 @@ func TestChineseProblems(t *testing.T) {
 
 func TestConstants(t *testing.T) {
 	got := map[string]Constant{}
-	for _, c := range Constants(Config{Nodes: 4, GPUsPerNode: 8, TP: 8, CP: 1, Arch: 9, Worktree: "/work/tree"}) {
+	for _, c := range Constants(Config{Nodes: 4, GPUsPerNode: 8, TP: 8, CP: 1, Arch: 9}) {
 		require.NotEmpty(t, c.Reason.EN, c.Name)
 		require.NotEmpty(t, c.Reason.ZH, c.Name)
 		got[c.Name] = c
 	}
-	require.Equal(t, "cd /work/tree", got["worktree"].Value)
+	require.Equal(t, "cd <worktree>", got["worktree"].Value)
 	require.Equal(t, "--ntasks-per-node=1", got["tasks per node"].Value)
 	require.Equal(t, "srun uv run python -m torch.distributed.run", got["launch command"].Value)
 	require.Equal(t, `$(set +o pipefail; scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)`, got["MASTER_ADDR"].Value)

@@ -83,7 +83,7 @@ func TestEveryRefusalIsSaidInChineseToo(t *testing.T) {
 	inChinese(t, err)
 	_, err = job.Images(job.Image{Remote: "/x"})
 	inChinese(t, err)
-	_, err = job.Distribute(twoNodes(), job.Options{}, "")
+	_, err = job.Distribute(twoNodes(), job.Options{})
 	inChinese(t, err)
 	_, _, err = job.ImportRecipe([]byte("a: 1"))
 	inChinese(t, err)

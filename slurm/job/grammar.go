@@ -213,7 +213,7 @@ func checkArray(v string) lang.Text {
 			return phrase("lets no element run: % needs a number of at least 1 after it", "不允许任何元素运行：% 之后须为至少 1 的数")
 		}
 	}
-	for _, s := range strings.Split(list, ",") {
+	for s := range strings.SplitSeq(list, ",") {
 		m := arrayPart.FindStringSubmatch(s)
 		if m == nil {
 			return cmp.Or(unprintable(v), phrase("is not a list of indices", "不是数组下标列表"))
@@ -298,7 +298,7 @@ func checkBegin(v string) lang.Text {
 }
 
 func checkMailTypes(v string) lang.Text {
-	for _, one := range strings.Split(v, ",") {
+	for one := range strings.SplitSeq(v, ",") {
 		if !slices.Contains(slurm.MailTypes, strings.ToUpper(one)) {
 			return cmp.Or(unprintable(v), phrase("has an event that Slurm does not mail about", "含有 Slurm 不发邮件的事件"))
 		}

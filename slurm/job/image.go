@@ -119,26 +119,19 @@ func convertOnce(runtime string) lang.Text {
 }
 
 // Distribute renders a short job that brings the image of s to every node that s
-// requests. For docker, each node pulls the image, or loads it from the tar file. For
+// requests. For docker, each node pulls the image, or loads it if it is a tar file. For
 // other runtimes, each node reads the image file once to fill its cache. The job uses
 // no GPU.
-func Distribute(s Spec, o Options, tar string) (Script, error) {
+func Distribute(s Spec, o Options) (Script, error) {
 	s = o.Site.Fill(s)
 	if !s.contained() {
 		return Script{}, FieldErrors{{Field: "container.image", Msg: phrase("is missing", "缺失"), Fix: phrase("give the image to distribute, and container.runtime", "请给出要分发的镜像与 container.runtime")}}
 	}
-	if tar != "" && checkAbsolute(tar) != fine {
-		return Script{}, FieldErrors{{Field: "tar", Value: tar, Msg: checkAbsolute(tar), Fix: phrase("give the absolute path of a docker save file that every node sees", "请给出所有节点可见的 docker save 文件的绝对路径")}}
-	}
 	image := s.Container.Image
-	if s.Container.Runtime == Docker && strings.HasSuffix(image, ".tar") && path.IsAbs(image) {
-		tar = image
-	}
 	get := `cat -- "$1" >/dev/null`
-	from := image
 	switch {
-	case s.Container.Runtime == Docker && tar != "":
-		get, from = `docker load --quiet --input "$1"`, tar
+	case s.Container.Runtime == Docker && strings.HasSuffix(image, ".tar") && path.IsAbs(image):
+		get = `docker load --quiet --input "$1"`
 	case s.Container.Runtime == Docker:
 		get = `docker pull --quiet "$1"`
 	case !strings.HasPrefix(image, "/") && !strings.HasPrefix(image, "./"):
@@ -153,6 +146,6 @@ func Distribute(s Spec, o Options, tar string) (Script, error) {
 		Nodes: s.Nodes, GPUsPerNode: new(0), Nodelist: s.Nodelist, Exclude: s.Exclude, Time: "30",
 		Worktree: s.Worktree, LogDir: s.LogDir, Monitor: new(false), Guards: new(false), Launcher: Custom,
 		LauncherArgv: []string{"bash", "-c", get + ` && echo "image: ready on ${SLURMD_NODENAME:-$HOSTNAME}"`},
-		Script:       "image", Args: []string{from},
+		Script:       "image", Args: []string{image},
 	}, Options{Version: o.Version})
 }

@@ -208,7 +208,7 @@ func (m *importer) launcherFlag(f script.Option) {
 	case "max-restarts":
 		m.conf("max_restarts", value)
 	case "rdzv-conf":
-		for _, kv := range strings.Split(value, ",") {
+		for kv := range strings.SplitSeq(value, ",") {
 			if k, v, ok := strings.Cut(kv, "="); ok {
 				m.conf(k, v)
 			}

@@ -61,7 +61,7 @@ func readAxis(text string) (axis, lang.Text) {
 	case !axisName.MatchString(a.Name):
 		return a, phrase("names neither a flag nor a variable", "既不是参数名，也不是变量名")
 	}
-	for _, v := range strings.Split(values, ",") {
+	for v := range strings.SplitSeq(values, ",") {
 		m := axisRange.FindStringSubmatch(v)
 		if m == nil {
 			a.Values = append(a.Values, v)

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -60,7 +59,7 @@ func notFinite(r Run) (Finding, bool) {
 	at := r.Iterations[n-run].N
 	return Finding{
 		"not_finite", at, nil,
-		lang.Text{EN: fmt.Sprintf("Loss or gradient norm has been NaN or infinite since iteration %d.", at), ZH: fmt.Sprintf("自第 %d 次迭代起，损失或梯度范数一直为 NaN 或无穷大。", at)},
+		lang.Text{EN: "Loss or gradient norm has been NaN or infinite since iteration %d.", ZH: "自第 %d 次迭代起，损失或梯度范数一直为 NaN 或无穷大。"}.With(at),
 		lang.Text{
 			EN: "Stop it and go back to a checkpoint before that iteration, with a lower learning rate or without that data.",
 			ZH: "停止作业，回退到该迭代之前的检查点，降低学习率或跳过这些数据。",
@@ -87,9 +86,9 @@ func lossSpike(r Run) (Finding, bool) {
 	return Finding{
 		"loss_spike", at, nil,
 		lang.Text{
-			EN: fmt.Sprintf("The loss jumped from about %.3g to %.3g at iteration %d and stays there.", median, recent[0].V, at),
-			ZH: fmt.Sprintf("损失在第 %d 次迭代从约 %.3g 跳升到 %.3g，且没有回落。", at, median, recent[0].V),
-		},
+			EN: "The loss jumped from about %.3g to %.3g at iteration %d and stays there.",
+			ZH: "损失在第 %[3]d 次迭代从约 %.3[1]g 跳升到 %.3[2]g，且没有回落。",
+		}.With(median, recent[0].V, at),
 		lang.Text{
 			EN: "If it does not come back, restart from a checkpoint before it and skip that data or lower the learning rate.",
 			ZH: "若不回落，从之前的检查点重启，跳过这些数据或降低学习率。",
@@ -121,9 +120,9 @@ func slower(r Run) (Finding, bool) {
 	f := Finding{
 		"slower", at, nil,
 		lang.Text{
-			EN: fmt.Sprintf("Iterations take %.0f ms now, %.0f %% longer than the %.0f ms before.", now, 100*(is/was-1), now*was/is),
-			ZH: fmt.Sprintf("当前每次迭代 %.0f 毫秒，比之前的 %.0f 毫秒慢 %.0f%%。", now, now*was/is, 100*(is/was-1)),
-		},
+			EN: "Iterations take %.0f ms now, %.0f %% longer than the %.0f ms before.",
+			ZH: "当前每次迭代 %.0[1]f 毫秒，比之前的 %.0[3]f 毫秒慢 %.0[2]f%%。",
+		}.With(now, 100*(is/was-1), now*was/is),
 		lang.Text{
 			EN: "Look for a throttled or failing GPU, a flapping link or slow storage; --log-straggler names the slow rank.",
 			ZH: "检查是否有 GPU 降频或故障、链路抖动或存储变慢；--log-straggler 可指出慢的 rank。",
@@ -167,14 +166,16 @@ func straggler(r Run) (Finding, bool) {
 	}
 	f := Finding{
 		"straggler", last.Iteration, &last.Rank,
-		lang.Text{EN: fmt.Sprintf("Rank %d is a straggler: all others wait for it.", last.Rank), ZH: fmt.Sprintf("rank %d 明显偏慢，其他 rank 都在等它。", last.Rank)},
+		lang.Text{EN: "Rank %d is a straggler: all others wait for it.", ZH: "rank %d 明显偏慢，其他 rank 都在等它。"}.With(last.Rank),
 		lang.Text{EN: "Look at that GPU's clocks, temperature and links (nvidia-smi -q -d PERFORMANCE,CLOCK; `megatron-ops run JOB -- nvidia-smi`); if " +
 			"it stays slow, go on from the last checkpoint with its node in --exclude.", ZH: "检查该 GPU 的频率、温度与链路（nvidia-smi -q -d PERFORMANCE,CLOCK；" +
 			"`megatron-ops run JOB -- nvidia-smi`）；若持续偏慢，从最近的检查点继续，并用 --exclude 排除该节点。"},
 	}
 	if last.Share > 0 {
-		f.What.EN = fmt.Sprintf("Rank %d is a straggler: it reaches %.0f %% of the others' speed, and all wait for it.", last.Rank, 100*last.Share)
-		f.What.ZH = fmt.Sprintf("rank %d 明显偏慢：只有其他 rank 的 %.0f%%，所有 rank 都在等它。", last.Rank, 100*last.Share)
+		f.What = lang.Text{
+			EN: "Rank %d is a straggler: it reaches %.0f %% of the others' speed, and all wait for it.",
+			ZH: "rank %d 明显偏慢：只有其他 rank 的 %.0f%%，所有 rank 都在等它。",
+		}.With(last.Rank, 100*last.Share)
 	}
 	return f, true
 }
@@ -192,9 +193,9 @@ func slowStart(r Run) (Finding, bool) {
 	return Finding{
 		"slow_start", r.Iterations[0].N, nil,
 		lang.Text{
-			EN: fmt.Sprintf("The run reaches %.0f %% of its GPUs' peak, less than expected from the start.", 100*mfu),
-			ZH: fmt.Sprintf("从一开始就只达到 GPU 峰值的 %.0f%%，低于预期。", 100*mfu),
-		},
+			EN: "The run reaches %.0f %% of its GPUs' peak, less than expected from the start.",
+			ZH: "从一开始就只达到 GPU 峰值的 %.0f%%，低于预期。",
+		}.With(100 * mfu),
 		r.slowFix(),
 	}, true
 }
@@ -206,24 +207,27 @@ func (r Run) slowFix() lang.Text {
 		return data
 	}
 	if left, ok := r.unusedMemory(); ok {
-		gib := fmt.Sprintf("%.0f", left/1024)
+		gib := left / 1024
 		if r.args["recompute_granularity"] == "full" {
 			return lang.Text{
-				EN: "About " + gib + " GiB of each GPU are not used: recompute less, --recompute-granularity selective instead of full.",
-				ZH: "每张 GPU 约有 " + gib +
-					" GiB 显存未使用：减少重计算，用 --recompute-granularity selective 代替 full。",
-			}
+				EN: "About %.0f GiB of each GPU are not used: recompute less, --recompute-granularity selective instead of full.",
+				ZH: "每张 GPU 约有 %.0f GiB 显存未使用：减少重计算，用 --recompute-granularity selective 代替 full。",
+			}.With(gib)
 		}
 		larger := ""
 		if n, err := strconv.Atoi(r.args["micro_batch_size"]); err == nil {
 			larger = " " + strconv.Itoa(2*n)
 		}
-		return lang.Text{EN: "About " + gib + " GiB of each GPU are not used: --micro-batch-size" + larger + ", or less TP and PP.", ZH: "每张 GPU 约有 " + gib +
-			" GiB 显存未使用：--micro-batch-size" + larger + "，或减小 TP 与 PP。"}
+		return lang.Text{
+			EN: "About %.0f GiB of each GPU are not used: --micro-batch-size%s, or less TP and PP.",
+			ZH: "每张 GPU 约有 %.0f GiB 显存未使用：--micro-batch-size%s，或减小 TP 与 PP。",
+		}.With(gib, larger)
 	}
 	if tp, _ := strconv.Atoi(r.args["tensor_model_parallel_size"]); tp > 8 {
-		return lang.Text{EN: fmt.Sprintf("Tensor parallelism of %d leaves the node: --tensor-model-parallel-size 8 and more --pipeline-model-parallel-size.",
-			tp), ZH: fmt.Sprintf("张量并行度 %d 跨越了节点：改用 --tensor-model-parallel-size 8，并增大 --pipeline-model-parallel-size。", tp)}
+		return lang.Text{
+			EN: "Tensor parallelism of %d leaves the node: --tensor-model-parallel-size 8 and more --pipeline-model-parallel-size.",
+			ZH: "张量并行度 %d 跨越了节点：改用 --tensor-model-parallel-size 8，并增大 --pipeline-model-parallel-size。",
+		}.With(tp)
 	}
 	if r.args["overlap_grad_reduce"] == "False" {
 		return lang.Text{
@@ -244,16 +248,12 @@ func (r Run) slowData() (lang.Text, bool) {
 	if all == nil || data < dataShare**all {
 		return lang.Text{}, false
 	}
-	workers := "4"
-	if n, err := strconv.Atoi(r.args["num_workers"]); err == nil {
-		workers = strconv.Itoa(max(2*n, 4))
-	}
-	share := fmt.Sprintf("%.0f", 100*data / *all)
+	workers, _ := strconv.Atoi(r.args["num_workers"])
+	workers = max(2*workers, 4)
 	return lang.Text{
-		EN: "The batch-generator timer takes " + share + " % of an iteration, so data loading is slow: --num-workers " + workers +
-			", and --data-cache-path on fast storage.",
-		ZH: "batch-generator 计时占每次迭代的 " + share + "%，说明数据读取慢：--num-workers " + workers + "，并把 --data-cache-path 放到快速存储。",
-	}, true
+		EN: "The batch-generator timer takes %.0f %% of an iteration, so data loading is slow: --num-workers %d, and --data-cache-path on fast storage.",
+		ZH: "batch-generator 计时占每次迭代的 %.0f%%，说明数据读取慢：--num-workers %d，并把 --data-cache-path 放到快速存储。",
+	}.With(100*data / *all, workers), true
 }
 
 // unusedMemory returns how many MB of each GPU no rank has ever used; ok is false where that is little

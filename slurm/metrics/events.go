@@ -8,6 +8,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // maxRecord bounds one record of an event file; images and graphs are skipped.
@@ -80,28 +82,28 @@ func readEvent(record []byte, found func(step int, wall float64, tag string, v f
 	var step int
 	var wall float64
 	var summary []byte
-	fields(record, func(n int, kind uint64, v uint64, b []byte) {
+	fields(record, func(n protowire.Number, kind protowire.Type, v uint64, b []byte) {
 		switch {
-		case n == 1 && kind == 1:
+		case n == 1 && kind == protowire.Fixed64Type:
 			wall = math.Float64frombits(v)
-		case n == 2 && kind == 0:
+		case n == 2 && kind == protowire.VarintType:
 			step = int(int64(v))
-		case n == 5 && kind == 2:
+		case n == 5 && kind == protowire.BytesType:
 			summary = b
 		}
 	})
-	fields(summary, func(n int, kind uint64, _ uint64, b []byte) {
-		if n != 1 || kind != 2 {
+	fields(summary, func(n protowire.Number, kind protowire.Type, _ uint64, b []byte) {
+		if n != 1 || kind != protowire.BytesType {
 			return
 		}
 		tag, value, ok := "", 0.0, false
-		fields(b, func(n int, kind uint64, v uint64, b []byte) {
+		fields(b, func(n protowire.Number, kind protowire.Type, v uint64, b []byte) {
 			switch {
-			case n == 1 && kind == 2:
+			case n == 1 && kind == protowire.BytesType:
 				tag = string(b)
-			case n == 2 && kind == 5:
+			case n == 2 && kind == protowire.Fixed32Type:
 				value, ok = float64(math.Float32frombits(uint32(v))), true
-			case n == 8 && kind == 2:
+			case n == 8 && kind == protowire.BytesType:
 				if t, isScalar := tensorScalar(b); isScalar {
 					value, ok = t, true
 				}
@@ -117,19 +119,19 @@ func readEvent(record []byte, found func(step int, wall float64, tag string, v f
 func tensorScalar(b []byte) (value float64, ok bool) {
 	var dtype uint64
 	var content []byte
-	fields(b, func(n int, kind uint64, v uint64, b []byte) {
+	fields(b, func(n protowire.Number, kind protowire.Type, v uint64, b []byte) {
 		switch {
-		case n == 1 && kind == 0:
+		case n == 1 && kind == protowire.VarintType:
 			dtype = v
-		case n == 4 && kind == 2:
+		case n == 4 && kind == protowire.BytesType:
 			content = b
-		case n == 5 && kind == 5:
+		case n == 5 && kind == protowire.Fixed32Type:
 			value, ok = float64(math.Float32frombits(uint32(v))), true
-		case n == 5 && kind == 2 && len(b) >= 4:
+		case n == 5 && kind == protowire.BytesType && len(b) >= 4:
 			value, ok = float64(math.Float32frombits(binary.LittleEndian.Uint32(b))), true
-		case n == 6 && kind == 1:
+		case n == 6 && kind == protowire.Fixed64Type:
 			value, ok = math.Float64frombits(v), true
-		case n == 6 && kind == 2 && len(b) >= 8:
+		case n == 6 && kind == protowire.BytesType && len(b) >= 8:
 			value, ok = math.Float64frombits(binary.LittleEndian.Uint64(b)), true
 		}
 	})
@@ -145,43 +147,33 @@ func tensorScalar(b []byte) (value float64, ok bool) {
 
 // fields calls use for each field of a protocol buffer message, with the field's number, its wire type,
 // and its value or bytes.
-func fields(b []byte, use func(n int, kind uint64, v uint64, b []byte)) {
+func fields(b []byte, use func(n protowire.Number, kind protowire.Type, v uint64, b []byte)) {
 	for len(b) > 0 {
-		key, n := binary.Uvarint(b)
-		if n <= 0 {
+		number, kind, size := protowire.ConsumeTag(b)
+		if size < 0 {
 			return
 		}
-		b = b[n:]
-		v, rest, body, ok := field(key&7, b)
-		if !ok {
+		b = b[size:]
+		var v uint64
+		var small uint32
+		var body []byte
+		switch kind {
+		case protowire.VarintType:
+			v, size = protowire.ConsumeVarint(b)
+		case protowire.Fixed64Type:
+			v, size = protowire.ConsumeFixed64(b)
+		case protowire.Fixed32Type:
+			small, size = protowire.ConsumeFixed32(b)
+			v = uint64(small)
+		case protowire.BytesType:
+			body, size = protowire.ConsumeBytes(b)
+		default:
 			return
 		}
-		use(int(key>>3), key&7, v, body)
-		b = rest
+		if size < 0 {
+			return
+		}
+		use(number, kind, v, body)
+		b = b[size:]
 	}
-}
-
-// field reads one field; ok is false where b is not a message.
-func field(kind uint64, b []byte) (v uint64, rest, body []byte, ok bool) {
-	switch kind {
-	case 0:
-		v, n := binary.Uvarint(b)
-		if n > 0 {
-			return v, b[n:], nil, true
-		}
-	case 1:
-		if len(b) >= 8 {
-			return binary.LittleEndian.Uint64(b), b[8:], nil, true
-		}
-	case 2:
-		size, n := binary.Uvarint(b)
-		if n > 0 && size <= uint64(len(b)-n) {
-			return 0, b[n+int(size):], b[n : n+int(size)], true
-		}
-	case 5:
-		if len(b) >= 4 {
-			return uint64(binary.LittleEndian.Uint32(b)), b[4:], nil, true
-		}
-	}
-	return 0, nil, nil, false
 }

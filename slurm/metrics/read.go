@@ -296,7 +296,7 @@ func (r *reader) iteration(line string) {
 	if at, ok := parseTimestamp(before); ok {
 		it.Time = &at
 	}
-	for _, f := range strings.Split(fields, "|") {
+	for f := range strings.SplitSeq(fields, "|") {
 		name, value, ok := strings.Cut(f, ":")
 		v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
 		if !ok || err != nil {

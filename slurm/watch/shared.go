@@ -23,9 +23,6 @@ import (
 type Shared struct {
 	cluster cluster
 	opts    Options
-	// whole makes each query ask for everybody's jobs, so that its answer serves every
-	// reader. Otherwise a query asks only for the jobs of one watcher.
-	whole bool
 
 	mu      sync.Mutex
 	asking  chan struct{} // closed when the running query is answered; nil where none runs
@@ -49,7 +46,6 @@ type snapshot struct {
 	rows map[slurm.JobID][]slurm.Job // by array
 	all  []slurm.Job
 	at   time.Time
-	of   map[slurm.JobID]bool // the jobs that the query asked for; nil: all
 	sum  uint64
 }
 
@@ -69,12 +65,6 @@ type accountsAnswer struct {
 
 // NewShared returns a view of c for many readers.
 func NewShared(c cluster, o Options) *Shared {
-	s := newShared(c, o)
-	s.whole = true
-	return s
-}
-
-func newShared(c cluster, o Options) *Shared {
 	return &Shared{cluster: c, opts: o.withDefaults(), details: map[slurm.JobID]detail{}, past: map[string]accountsAnswer{}, turns: map[string]chan struct{}{}}
 }
 
@@ -112,11 +102,8 @@ func (s *Shared) Changed() {
 	}
 }
 
-// fresh reports whether the last answer is new enough for a reader of these jobs.
-func (s *Shared) fresh(ids []slurm.JobID, now time.Time) bool {
-	if s.last.of != nil && (s.whole || slices.ContainsFunc(ids, func(id slurm.JobID) bool { return !s.last.of[id] })) {
-		return false
-	}
+// fresh reports whether the last answer is new enough for a reader.
+func (s *Shared) fresh(now time.Time) bool {
 	return !s.stale && !s.last.at.IsZero() && (now.Sub(s.last.at) < s.opts.Floor || s.spent(now))
 }
 
@@ -143,9 +130,8 @@ func (s *Shared) next() time.Time {
 	return time.Time{}
 }
 
-// look returns the last answer, or makes a new query. ids are the jobs that the caller
-// needs; none means all.
-func (s *Shared) look(ctx context.Context, ids []slurm.JobID) (snapshot, error) {
+// look returns the last answer, or makes a new query.
+func (s *Shared) look(ctx context.Context) (snapshot, error) {
 	for {
 		s.mu.Lock()
 		if under := s.asking; under != nil {
@@ -162,29 +148,22 @@ func (s *Shared) look(ctx context.Context, ids []slurm.JobID) (snapshot, error) 
 		case s.err != nil && now.Sub(s.failed) < s.hold:
 			defer s.mu.Unlock()
 			return snapshot{}, s.err
-		case s.fresh(ids, now):
+		case s.fresh(now):
 			defer s.mu.Unlock()
 			return s.last, nil
 		}
 		done := make(chan struct{})
 		s.asking = done
 		s.mu.Unlock()
-		return s.ask(ctx, ids, done)
+		return s.ask(ctx, done)
 	}
 }
 
-// ask queries the queue, stores the answer, and closes done.
-func (s *Shared) ask(ctx context.Context, ids []slurm.JobID, done chan struct{}) (snapshot, error) {
-	f := slurm.Filter{All: true}
-	var of map[slurm.JobID]bool
-	if !s.whole {
-		f.IDs, of = ids, make(map[slurm.JobID]bool, len(ids))
-		for _, id := range ids {
-			of[id] = true
-		}
-	}
+// ask queries the queue for everybody's jobs, so that the answer serves every reader. It
+// stores the answer and closes done.
+func (s *Shared) ask(ctx context.Context, done chan struct{}) (snapshot, error) {
 	began := time.Now()
-	rows, err := s.cluster.Jobs(ctx, f)
+	rows, err := s.cluster.Jobs(ctx, slurm.Filter{All: true})
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +185,7 @@ func (s *Shared) ask(ctx context.Context, ids []slurm.JobID, done chan struct{})
 	}
 	s.asked = [2]time.Time{s.asked[1], began}
 	s.err, s.hold, s.stale, s.before = nil, 0, false, snapshot{}
-	s.last = snapshot{rows: byArray(rows), all: rows, at: now, of: of, sum: sum}
+	s.last = snapshot{rows: byArray(rows), all: rows, at: now, sum: sum}
 	return s.last, nil
 }
 
@@ -250,7 +229,7 @@ func byArray(rows []slurm.Job) map[slurm.JobID][]slurm.Job {
 
 // Jobs returns jobs of the queue, and those of the accounts where f has Since.
 func (s *Shared) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
-	seen, err := s.look(ctx, f.IDs)
+	seen, err := s.look(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -376,7 +355,7 @@ const maxStored = 20000
 // as the output path, once for each state of each run. While the cluster does not
 // answer, it returns the job as last seen, with SeenAt set.
 func (s *Shared) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
-	seen, err := s.look(ctx, nil)
+	seen, err := s.look(ctx)
 	s.mu.Lock()
 	had, known := s.details[id]
 	old := s.known()

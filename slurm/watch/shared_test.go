@@ -15,22 +15,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
-// whole is a fake that lists all jobs for a query without ids, and answers queries for
-// one job.
+// whole is a fake that also answers queries for one job.
 type whole struct {
 	*fake
 	ones int
-}
-
-func (f *whole) Jobs(ctx context.Context, filter slurm.Filter) ([]slurm.Job, error) {
-	if len(filter.IDs) == 0 {
-		f.set(func() {
-			for id := range f.queue {
-				filter.IDs = append(filter.IDs, id)
-			}
-		})
-	}
-	return f.fake.Jobs(ctx, filter)
 }
 
 func (f *whole) Job(_ context.Context, id slurm.JobID) (j slurm.Job, err error) {
@@ -114,26 +102,6 @@ func TestWhoeverLooksTwoQuestionsAMinuteAreEnough(t *testing.T) {
 		require.Len(t, rows, 3)
 		stop()
 		all.Wait()
-	})
-}
-
-// While nothing changes, two queries a minute are enough. The answers do not serve a
-// job that is watched only since then.
-func TestAWatcherAsksForWhatItWatchesNow(t *testing.T) {
-	f := &whole{fake: newFake(job("7", slurm.Running), job("8", slurm.Running))}
-	synctest.Test(t, func(t *testing.T) {
-		w := watch.New(f, watch.Options{})
-		for _, c := range []struct {
-			watch     slurm.JobID
-			questions int
-		}{{"7", 1}, {"7", 2}, {"7", 2}, {"8", 3}} {
-			w.Watch(slurm.Job{ID: c.watch, State: slurm.Pending})
-			require.NoError(t, w.Refresh(t.Context()))
-			require.Equal(t, c.questions, f.questions(), c.watch)
-			j, _ := w.Job(c.watch)
-			require.Equal(t, slurm.Running, j.State)
-			time.Sleep(10 * time.Second)
-		}
 	})
 }
 

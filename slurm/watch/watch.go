@@ -23,7 +23,7 @@ import (
 // cluster lists the methods that a watcher needs of a back end.
 type cluster interface {
 	Name() string
-	// Jobs queries the queue; f has IDs and All.
+	// Jobs queries the queue; f has All.
 	Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error)
 	// Past queries the accounts; f has IDs.
 	Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error)
@@ -114,7 +114,7 @@ func New(c cluster, o Options) *Watcher {
 	o = o.withDefaults()
 	shared, ok := c.(*Shared)
 	if !ok {
-		shared = newShared(c, o)
+		shared = NewShared(c, o)
 	}
 	return &Watcher{
 		cluster: shared, opts: o, interval: o.Interval,
@@ -262,7 +262,7 @@ func (s lookResult) live(id slurm.JobID) (slurm.Job, bool) {
 // ask queries the queue for all jobs, and the accounts for those that have left the
 // queue.
 func (w *Watcher) ask(ctx context.Context, ids []slurm.JobID) (lookResult, error) {
-	seen, err := w.cluster.look(ctx, ids)
+	seen, err := w.cluster.look(ctx)
 	if err != nil {
 		return lookResult{}, err
 	}

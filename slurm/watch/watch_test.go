@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -41,7 +43,7 @@ func (f *fake) set(change func()) {
 	change()
 }
 
-func (f *fake) Jobs(_ context.Context, filter slurm.Filter) ([]slurm.Job, error) {
+func (f *fake) Jobs(context.Context, slurm.Filter) ([]slurm.Job, error) {
 	f.mu.Lock()
 	slow := f.slow
 	f.mu.Unlock()
@@ -52,13 +54,7 @@ func (f *fake) Jobs(_ context.Context, filter slurm.Filter) ([]slurm.Job, error)
 	if f.err != nil {
 		return nil, f.err
 	}
-	var rows []slurm.Job
-	for _, id := range filter.IDs {
-		if j, ok := f.queue[id]; ok {
-			rows = append(rows, j)
-		}
-	}
-	return rows, nil
+	return slices.Collect(maps.Values(f.queue)), nil
 }
 
 func (f *fake) Past(_ context.Context, filter slurm.Filter) ([]slurm.Job, error) {

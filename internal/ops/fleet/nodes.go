@@ -112,32 +112,16 @@ func nodes(ctx context.Context, c *ops.Call, in NodesIn) (NodesOut, error) {
 		if in.Partition != "" && p.Name != in.Partition {
 			continue
 		}
-		free := PartitionFree{Partition: p}
-		for _, n := range all {
-			// A stand-in has only the GPUs that its job is told it has, so it is never full.
-			standIn := slices.Contains(n.Features, slurm.Embedded) && n.GPUs == n.GPUsUsed
-			if slices.Contains(n.Partitions, p.Name) && !standIn {
-				free.TotalGPUs += n.GPUs
-				if n.Free() {
-					free.FreeGPUs += n.GPUs - n.GPUsUsed
-				}
-			}
-		}
-		out.Partitions = append(out.Partitions, free)
+		out.Partitions = append(out.Partitions, freeIn(p, all))
 	}
 	if in.Partition != "" && len(out.Partitions) == 0 {
 		return out, noPartitionError(in.Partition, parts)
 	}
 	for _, n := range all {
-		switch {
-		case in.Partition != "" && !slices.Contains(n.Partitions, in.Partition),
-			len(only) > 0 && !slices.Contains(only, n.Name),
-			in.Drained && n.Usable(),
-			in.Reason != "" && !strings.Contains(strings.ToLower(n.Reason), strings.ToLower(in.Reason)):
-			continue
+		if in.selects(n, only) {
+			m := slurm.ExplainNode(n.State)
+			out.Nodes = append(out.Nodes, NodeOut{Node: n, Meaning: m.Says.In(c.Lang)})
 		}
-		m := slurm.ExplainNode(n.State)
-		out.Nodes = append(out.Nodes, NodeOut{Node: n, Meaning: m.Says.In(c.Lang)})
 	}
 	if in.Avoided {
 		if out.Avoided, err = AvoidedNodes(ctx, c.Service, cl.Name(), c.Who.User); err != nil {
@@ -162,6 +146,32 @@ func nodes(ctx context.Context, c *ops.Call, in NodesIn) (NodesOut, error) {
 	out.reason, out.mayResume = in.Reason, c.OwnHands() || c.Who.Operator
 	out.Listed = in.Drained || in.Reason != "" || len(only) > 0 || len(out.Nodes) <= fewNodes
 	return out, nil
+}
+
+// freeIn counts the GPUs of a partition's nodes. A stand-in has only the GPUs that its
+// job is told it has, so it is never full and does not count.
+func freeIn(p slurm.Partition, nodes []slurm.Node) PartitionFree {
+	free := PartitionFree{Partition: p}
+	for _, n := range nodes {
+		standIn := slices.Contains(n.Features, slurm.Embedded) && n.GPUs == n.GPUsUsed
+		if !slices.Contains(n.Partitions, p.Name) || standIn {
+			continue
+		}
+		free.TotalGPUs += n.GPUs
+		if n.Free() {
+			free.FreeGPUs += n.GPUs - n.GPUsUsed
+		}
+	}
+	return free
+}
+
+// selects reports whether the call asks for a node. only holds the nodes that it names;
+// empty: it names none.
+func (in NodesIn) selects(n slurm.Node, only []string) bool {
+	return (in.Partition == "" || slices.Contains(n.Partitions, in.Partition)) &&
+		(len(only) == 0 || slices.Contains(only, n.Name)) &&
+		!(in.Drained && n.Usable()) &&
+		strings.Contains(strings.ToLower(n.Reason), strings.ToLower(in.Reason))
 }
 
 // View shows the partitions and then the selected nodes.

@@ -76,13 +76,9 @@ func runOn(ctx context.Context, c *ops.Call, in RunIn) (RunOut, error) {
 	if j.State != slurm.Running {
 		return out, &ops.Error{Code: ops.Failed, Field: "job", Message: lang.Text{EN: "job %s is %s: commands run beside a running job only", ZH: "作业 %s 处于 %s：只能在运行中的作业旁执行命令"}.With(j.ID, j.State)}
 	}
-	ex, ok := cl.(interface {
-		Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error)
-	})
-	if !ok {
-		return out, ops.InputError("cluster",
-			lang.Text{EN: "cluster %s cannot run commands on nodes", ZH: "集群 %s 不支持在节点上执行命令"}.With(cl.Name()),
-			lang.Text{EN: "use another cluster", ZH: "请换一个集群"})
+	ex, err := ops.Capable[ops.Executor](cl, "nodes")
+	if err != nil {
+		return out, err
 	}
 	e := slurm.Exec{Job: in.Job, Argv: in.Argv, GPUs: in.GPUs, Limit: in.Limit.Duration()}
 	if in.Nodes != "" {

@@ -28,17 +28,6 @@ type restarter interface {
 	MayRequeue(context.Context, slurm.JobID) error
 }
 
-// changerOf returns cl as a changer, and an error where cl cannot change jobs.
-func changerOf(cl ops.Cluster) (changer, error) {
-	ch, ok := cl.(changer)
-	if !ok {
-		return nil, ops.InputError("cluster",
-			lang.Text{EN: "cluster %s cannot change jobs", ZH: "集群 %s 不支持修改作业"}.With(cl.Name()),
-			lang.Text{EN: "use another cluster", ZH: "请换一个集群"})
-	}
-	return ch, nil
-}
-
 // JobIn names one job.
 type JobIn struct {
 	Job slurm.JobID `json:"job" arg:"" help:"job id, or an array's id" zh:"作业号，或数组作业号"`
@@ -80,7 +69,7 @@ func change(ctx context.Context, c *ops.Call, in JobIn, did lang.Text, allow fun
 			return ChangeOut{}, err
 		}
 	}
-	ch, err := changerOf(cl)
+	ch, err := ops.Capable[changer](cl, "jobs' changes")
 	if err != nil {
 		return ChangeOut{}, err
 	}
@@ -270,7 +259,7 @@ func update(ctx context.Context, c *ops.Call, in UpdateIn) (ChangeOut, error) {
 	if cl, err = c.Changing(cl, j); err != nil {
 		return ChangeOut{}, err
 	}
-	ch, err := changerOf(cl)
+	ch, err := ops.Capable[changer](cl, "jobs' changes")
 	if err != nil {
 		return ChangeOut{}, err
 	}

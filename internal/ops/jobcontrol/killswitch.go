@@ -74,8 +74,7 @@ func notifyOwner(ctx context.Context, c *ops.Call, in KillSwitchIn, out KillSwit
 	_ = c.Notify(context.WithoutCancel(ctx), ops.Notice{
 		Key:     fmt.Sprintf("killswitch/%s/%s/%v/%d", cluster, out.JobID, out.On, c.Now().Unix()),
 		Cluster: cluster, Job: out.JobID, Owner: out.Owner, By: c.Who.ID, Alarm: out.On,
-		Title: lang.Text{EN: fmt.Sprintf(title.EN, c.Who.User), ZH: fmt.Sprintf(title.ZH, c.Who.User)},
-		Text:  lang.Text{EN: out.Path, ZH: out.Path},
+		Title: title.With(c.Who.User), Text: lang.Same(out.Path),
 	})
 }
 
@@ -149,9 +148,7 @@ func touchOnNode(ctx context.Context, c *ops.Call, cl ops.Cluster, k killSwitch,
 // execOnFirstNode runs a command on the first node of a job, and returns its output and
 // the job's state. It runs nothing where the job does not run.
 func execOnFirstNode(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID, argv []string) (said string, state slurm.State, err error) {
-	ex, err := ops.Capable[interface {
-		Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error)
-	}](cl, "nodes")
+	ex, err := ops.Capable[ops.Executor](cl, "nodes")
 	if err != nil {
 		return "", "", err
 	}

@@ -157,7 +157,7 @@ func noSuchFile(field, path string, fix lang.Text) error {
 // unreadableLogs turns the error about logs none of which could be read into an *Error.
 // Other errors stay unchanged.
 func unreadableLogs(err error) error {
-	if none := new(logfile.UnreadableError); errors.As(err, &none) {
+	if none, ok := errors.AsType[*logfile.UnreadableError](err); ok {
 		return &ops.Error{Code: ops.Failed, Field: "job", Message: none.Text(), Fix: lang.Text{
 			EN: "give the job's id: diagnose then looks for its other logs, and at how Slurm says it ended",
 			ZH: "请给出作业号：diagnose 会查找它的其他日志，并参考 Slurm 记录的结束方式",

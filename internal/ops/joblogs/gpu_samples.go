@@ -39,9 +39,7 @@ func sampleGPUs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, i
 	if j.State != slurm.Running {
 		return nil, &ops.Error{Code: ops.Failed, Field: "job", Message: lang.Text{EN: "job %s is %s: only a running job uses GPUs", ZH: "作业 %s 处于 %s：只有运行中的作业在使用 GPU"}.With(j.ID, j.State)}
 	}
-	ex, err := ops.Capable[interface {
-		Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error)
-	}](cl, "nodes' GPUs")
+	ex, err := ops.Capable[ops.Executor](cl, "nodes' GPUs")
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -107,7 +106,7 @@ func (p *repair) runsMegatron() bool {
 }
 
 func (p *repair) note(en, zh string, args ...any) {
-	p.changes = append(p.changes, lang.Text{EN: fmt.Sprintf(en, args...), ZH: fmt.Sprintf(zh, args...)})
+	p.changes = append(p.changes, lang.Text{EN: en, ZH: zh}.With(args...))
 }
 
 // remedies maps classes of failure to their changes. Other classes need a person, or

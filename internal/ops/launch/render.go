@@ -72,7 +72,7 @@ func render(_ context.Context, c *ops.Call, in RenderIn) (RenderOut, error) {
 		}
 		return RenderOut{Script: job.Hostfile(nodes, *s.WithDefaults().GPUsPerNode)}, nil
 	case "distribute":
-		sc, err := job.Distribute(s, opts, "")
+		sc, err := job.Distribute(s, opts)
 		if err != nil {
 			return RenderOut{}, ops.FieldErrors(err)
 		}

@@ -3,6 +3,7 @@ package launch
 import (
 	"flag"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -217,7 +218,7 @@ func TestALayoutIsRecommendedOrItIsSaidWhyNot(t *testing.T) {
 	require.Less(t, m.LowGiB, m.TotalGiB)
 	require.Greater(t, m.HighGiB, m.TotalGiB)
 	require.False(t, m.Found())
-	_, err = opstest.Do(t, c, Memory(), append(opstest.GoodJob[:len(opstest.GoodJob):len(opstest.GoodJob)], "--no-such-flag")...)
+	_, err = opstest.Do(t, c, Memory(), append(slices.Clip(opstest.GoodJob), "--no-such-flag")...)
 	require.ErrorContains(t, err, "--no-such-flag")
 	out, err = opstest.Do(t, c, Recommend(), append([]string{"--show", "1"}, opstest.GoodJob...)...)
 	require.NoError(t, err)

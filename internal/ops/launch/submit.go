@@ -176,27 +176,11 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 		return out, nil
 	}
 	if !confirmed {
-		gpus := full.WorldSize()
-		if *full.GPUsPerNode == 0 && len(full.Components) == 0 {
-			gpus = 0
-		}
-		would := lang.Text{EN: "this submits %s to %s: %s, %s, time limit %s", ZH: "将提交 %s 到 %s：%s，%s，时限 %s"}.
-			With(full.Name, cl.Name(), ops.Counted(*full.Nodes, "node"), ops.Counted(gpus, "GPU"), timeLimit(full.Time))
-		if out.chain.EN != "" {
-			would = lang.Text{EN: "%s; %s", ZH: "%s；%s"}.With(would, out.chain)
-		}
+		would := out.question(full)
 		if isStep {
 			would = held.question(full.Name)
 		}
-		e := ops.ConfirmError(would)
-		e.Details = warned(out.Problems)
-		if out.Sync != nil {
-			e.Shown = out.Sync.digest
-		}
-		if out.Sync.pending() {
-			e.Message, e.Details = lang.Text{EN: "%s; then %s", ZH: "%s；然后%s"}.With(brings, would), append(e.Details, out.Sync.lines()...)
-		}
-		return out, e
+		return out, out.unconfirmed(would, brings)
 	}
 	if err := c.RequireAgreed(sc.Text); err != nil {
 		return out, err
@@ -224,14 +208,47 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 		out.LogPaths = held.logPaths(held.started)
 		return out, nil
 	}
-	of := slurm.Job{ID: id, Name: full.Name}
-	if options, err := slurm.ReadDirectives(sc.Text); err == nil && options.Value("array") != "" {
+	out.expandLogPaths(id)
+	return out, nil
+}
+
+// question says what submitting the specification would do.
+func (o SubmitOut) question(full job.Spec) lang.Text {
+	gpus := full.WorldSize()
+	if *full.GPUsPerNode == 0 && len(full.Components) == 0 {
+		gpus = 0
+	}
+	would := lang.Text{EN: "this submits %s to %s: %s, %s, time limit %s", ZH: "将提交 %s 到 %s：%s，%s，时限 %s"}.
+		With(full.Name, o.Cluster, ops.Counted(*full.Nodes, "node"), ops.Counted(gpus, "GPU"), timeLimit(full.Time))
+	if o.chain.EN != "" {
+		would = lang.Text{EN: "%s; %s", ZH: "%s；%s"}.With(would, o.chain)
+	}
+	return would
+}
+
+// unconfirmed asks for a yes to a submission, and before it to the transfer of its
+// worktree where that is still to come. brings says what the transfer would do.
+func (o SubmitOut) unconfirmed(would, brings lang.Text) *ops.Error {
+	e := ops.ConfirmError(would)
+	e.Details = warned(o.Problems)
+	if o.Sync != nil {
+		e.Shown = o.Sync.digest
+	}
+	if o.Sync.pending() {
+		e.Message, e.Details = lang.Text{EN: "%s; then %s", ZH: "%s；然后%s"}.With(brings, would), append(e.Details, o.Sync.lines()...)
+	}
+	return e
+}
+
+// expandLogPaths puts the job's id and name into the paths of its logs.
+func (o *SubmitOut) expandLogPaths(id slurm.JobID) {
+	of := slurm.Job{ID: id, Name: o.Name}
+	if options, err := slurm.ReadDirectives(o.Script); err == nil && options.Value("array") != "" {
 		of.ID, of.State = id+"_%a", slurm.Pending // each element has its own file
 	}
-	for i, p := range out.LogPaths {
-		out.LogPaths[i] = slurm.ExpandPattern(p, of)
+	for i, p := range o.LogPaths {
+		o.LogPaths[i] = slurm.ExpandPattern(p, of)
 	}
-	return out, nil
 }
 
 // chainText says who submits the other jobs of a chain; it is empty for a single job.

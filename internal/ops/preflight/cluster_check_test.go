@@ -182,7 +182,7 @@ func TestTheProgramThatALauncherNamesIsLookedFor(t *testing.T) {
 		"python": "pretrain_gpt.py is not in the worktree",
 	} {
 		args := []string{"--worktree", tree, "--nodes", "1", "--gpus-per-node", "0", "--time", "5", "--launcher", "custom"}
-		for _, w := range strings.Fields(words) {
+		for w := range strings.FieldsSeq(words) {
 			args = append(args, "--launcher-argv="+w)
 		}
 		out, err := opstest.Do(t, shell(t, tree), launch.Plan(), args...)

@@ -1,7 +1,6 @@
 package preflight
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,15 +62,15 @@ var launchRules = []documentRule{
 	}},
 	{id: "world-size-counts-gpus", field: "launcher_argv", check: func(_ *ops.Call, s job.Spec) lang.Text {
 		for _, words := range [][]string{s.LauncherArgv, s.Args} {
-			if v, given := lastValue(words, "--world-size", "--world_size", "--num_processes", "--num-processes"); given && (strings.Contains(v, "SLURM_NTASKS") || strings.Contains(v, "SLURM_NNODES")) {
+			if v, _ := megatron.ValueOf(words, "--world-size", "--world_size", "--num_processes", "--num-processes"); strings.Contains(v, "SLURM_NTASKS") || strings.Contains(v, "SLURM_NNODES") {
 				return phrase("%s counts tasks or nodes, and the job has %d ranks", "%s 数的是任务或节点，而作业有 %d 个 rank", v, s.WorldSize())
 			}
 		}
 		return lang.Text{}
 	}},
 	{id: "rank-evaluated-on-node", field: "launcher_argv", fix: lang.Text{EN: "write {node_rank}: it is filled in on each node", ZH: "写 {node_rank}：它会在各节点上替换"}, check: func(_ *ops.Call, s job.Spec) lang.Text {
-		v, given := lastValue(s.LauncherArgv, "--node-rank", "--node_rank", "--machine_rank", "--machine-rank")
-		if !given || *s.Nodes == 1 || strings.Contains(v, "{") && !strings.Contains(v, "$") {
+		v, _ := megatron.ValueOf(s.LauncherArgv, "--node-rank", "--node_rank", "--machine_rank", "--machine-rank")
+		if v == "" || *s.Nodes == 1 || strings.Contains(v, "{") && !strings.Contains(v, "$") {
 			return lang.Text{}
 		}
 		return phrase("the node rank is written as %s, the same for all %d nodes", "节点序号写成 %s，%d 个节点都一样", v, *s.Nodes)
@@ -82,7 +81,7 @@ var launchRules = []documentRule{
 		}
 		flags := []string{"--save", "--tensorboard-dir", "--wandb-save-dir", "--non-persistent-global-ckpt-dir"}
 		for _, f := range flags {
-			if p, given := lastValue(s.Args, f); given && nodeLocal(p) {
+			if p := megatron.LastOf(s.Args, f); nodeLocal(p) {
 				return phrase("%s %s looks local to one node", "%s %s 像是单个节点的本地路径", f, p)
 			}
 		}
@@ -139,13 +138,11 @@ var launchRules = []documentRule{
 		return lang.Text{EN: "%d CPUs per task, and a node has %d %s", ZH: "每个任务 %d 个 CPU，而单节点只有 %d 个%s"}.With(*s.CPUsPerTask, have, unit)
 	}},
 	{id: "own-script-agrees", field: "args", check: func(_ *ops.Call, s job.Spec) lang.Text {
-		if v, given := lastValue(s.Args, "--world-size", "--world_size"); given {
-			if n, err := strconv.Atoi(v); err == nil && n != s.WorldSize() {
-				return phrase("--world-size %s, and the job has %d ranks", "--world-size 为 %s，而作业有 %d 个 rank", v, s.WorldSize())
-			}
+		if n, ok := wholeNumber(s.Args, "--world-size", "--world_size"); ok && n != s.WorldSize() {
+			return phrase("--world-size %d, and the job has %d ranks", "--world-size 为 %d，而作业有 %d 个 rank", n, s.WorldSize())
 		}
-		url, given := lastValue(s.Args, "--init-method", "--init_method", "--dist-url")
-		if !given || !strings.HasPrefix(url, "tcp://") || *s.Nodes == 1 || strings.Contains(url, "$") {
+		url, _ := megatron.ValueOf(s.Args, "--init-method", "--init_method", "--dist-url")
+		if !strings.HasPrefix(url, "tcp://") || *s.Nodes == 1 || strings.Contains(url, "$") {
 			return lang.Text{}
 		}
 		return phrase("%s names one host and port, and Slurm chooses the first node: use env://, MASTER_ADDR and MASTER_PORT are set", "%s 写死了主机与端口，而首节点由 Slurm 决定：改用 env://，MASTER_ADDR 与 MASTER_PORT 已设置", url)
@@ -154,7 +151,7 @@ var launchRules = []documentRule{
 
 // phrase formats a text in both languages with the same values.
 func phrase(en, zh string, args ...any) lang.Text {
-	return lang.Text{EN: fmt.Sprintf(en, args...), ZH: fmt.Sprintf(zh, args...)}
+	return lang.Text{EN: en, ZH: zh}.With(args...)
 }
 
 // startsWorkers reports whether the job's launcher itself starts a process for each
@@ -169,7 +166,7 @@ func startsWorkers(s job.Spec) bool {
 
 // wholeNumber returns the whole number of the last of the flags among words.
 func wholeNumber(words []string, flags ...string) (int, bool) {
-	v, _ := lastValue(words, flags...)
+	v, _ := megatron.ValueOf(words, flags...)
 	n, err := strconv.Atoi(v)
 	return n, err == nil
 }

@@ -65,7 +65,7 @@ func TestWhatAJobWillOpenIsLookedAt(t *testing.T) {
 		{"--load file", "load-incomplete", ""},
 	} {
 		var argv []string
-		for _, w := range strings.Fields(tt.args) {
+		for w := range strings.FieldsSeq(tt.args) {
 			if base := strings.TrimPrefix(w, "./"); !strings.HasPrefix(w, "--") && (slices.Contains([]string{"none", "vocab", "alone"}, base) || exists(dir, base)) {
 				w = filepath.Join(dir, base)
 			}

@@ -2,7 +2,6 @@ package preflight
 
 import (
 	"cmp"
-	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -42,9 +41,9 @@ func (f *fileCheck) save() {
 		if left := float64(q.Left()); need > 0 && left < 2*need {
 			whose := map[string]lang.Text{"user": {EN: "your", ZH: "你"}, "group": {EN: "your group's", ZH: "你所在组"}}[q.Of]
 			f.add("save-quota", rules.Warning, "--save", lang.Text{
-				EN: fmt.Sprintf("%s quota on %s has %.0f GiB left of %.0f, and one checkpoint takes about %.0f GiB", whose.EN, q.Mount, left/(1<<30), float64(q.Limit)/(1<<30), need/(1<<30)),
-				ZH: fmt.Sprintf("%s在 %s 的配额剩余 %.0f GiB（共 %.0f GiB），而一个检查点约需 %.0f GiB", whose.ZH, q.Mount, left/(1<<30), float64(q.Limit)/(1<<30), need/(1<<30)),
-			}, lang.Text{EN: "free some, ask for more, or save to another file system", ZH: "清理空间、申请提高配额，或保存到其他文件系统"})
+				EN: "%s quota on %s has %.0f GiB left of %.0f, and one checkpoint takes about %.0f GiB",
+				ZH: "%s在 %s 的配额剩余 %.0f GiB（共 %.0f GiB），而一个检查点约需 %.0f GiB",
+			}.With(whose, q.Mount, left/(1<<30), float64(q.Limit)/(1<<30), need/(1<<30)), lang.Text{EN: "free some, ask for more, or save to another file system", ZH: "清理空间、申请提高配额，或保存到其他文件系统"})
 		}
 	}
 }

@@ -22,14 +22,13 @@ import (
 // A documentRule is a rule of the documents about a job's surroundings, such as its
 // folders or its environment. check returns what is wrong, or "". Where the rules table
 // has a row with that id, the row's fix, source and severity apply unless this rule has
-// its own.
+// its own fix or severity.
 type documentRule struct {
 	id       string
 	severity rules.Severity
 	field    string
 	check    func(*ops.Call, job.Spec) lang.Text
 	fix      lang.Text
-	source   string
 }
 
 // documentRules returns all of them: placeRules are about where the job runs,
@@ -148,25 +147,11 @@ func noProgram(c *ops.Call, s job.Spec, program string) lang.Text {
 }
 
 func (r documentRule) problem(said lang.Text, l lang.Lang) rules.Problem {
-	p := rules.Problem{Rule: r.id, Severity: r.severity, Field: r.field, Message: said.In(l), Fix: r.fix.In(l), Source: r.source, Effect: rules.PerformanceOnly}
+	p := rules.Problem{Rule: r.id, Severity: r.severity, Field: r.field, Message: said.In(l), Fix: r.fix.In(l), Effect: rules.PerformanceOnly}
 	if row, ok := rules.Explain(r.id); ok {
-		p.Severity, p.Fix, p.Source = cmp.Or(p.Severity, row.Severity), cmp.Or(p.Fix, row.Remedy.In(l)), cmp.Or(p.Source, row.Source)
+		p.Severity, p.Fix, p.Source = cmp.Or(p.Severity, row.Severity), cmp.Or(p.Fix, row.Remedy.In(l)), row.Source
 	}
 	return p
-}
-
-// lastValue returns the value of the last of these flags among args.
-func lastValue(args []string, flags ...string) (value string, given bool) {
-	for i, a := range args {
-		for _, f := range flags {
-			if v, ok := strings.CutPrefix(a, f+"="); ok {
-				value, given = v, true
-			} else if a == f && i+1 < len(args) {
-				value, given = args[i+1], true
-			}
-		}
-	}
-	return value, given
 }
 
 var nodeLocalRoots = []string{"/tmp", "/var/tmp", "/dev/shm", "/local", "/scratch/local"}

@@ -142,8 +142,8 @@ func (h history) add(rel release, flags []row) history {
 func spans(tables [][]row) []row {
 	var rows []row
 	at := map[string]int{} // by flag name, the index of its oldest row so far
-	for i := len(tables) - 1; i >= 0; i-- {
-		for _, r := range tables[i] {
+	for i, table := range slices.Backward(tables) {
+		for _, r := range table {
 			if k, ok := at[r.Name]; ok && rows[k].first == i+1 && same(rows[k], r) {
 				rows[k].first = i
 				continue

@@ -48,10 +48,10 @@ func TestAddRelease(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(source), "case V2:\n\t\to.A = 2")
 	require.NotContains(t, string(source), "\tNew ", "no source uses it")
-	require.Contains(t, string(source), `{Name: "--old", Dest: "old", Type: Str, dest: 1, Until: V1, Default: "x", Group: "g"}`)
+	require.Contains(t, string(source), `{Name: "--old", Type: Str, dest: 1, Until: V1, Default: "x", Group: "g"}`)
 }
 
 func TestUnknownTypeIsAnError(t *testing.T) {
-	_, err := generate(history{releases: []release{{Name: "main", Const: "Main"}}, rows: []row{{Name: "--x", Dest: "x", Type: "complex"}}}, func(string) bool { return true })
+	_, err := generate(history{releases: []release{{Name: "main", Const: "Main"}}, rows: []row{{Name: "--x", Type: "complex"}}}, func(string) bool { return true })
 	require.ErrorContains(t, err, `--x: unknown type "complex"`)
 }

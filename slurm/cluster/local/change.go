@@ -37,7 +37,7 @@ func (c *Cluster) MayRequeue(_ context.Context, id slurm.JobID) error {
 // Requeue stops a running job and puts it back into the queue.
 func (c *Cluster) Requeue(_ context.Context, id slurm.JobID) error {
 	return c.requeue(id, func(r record) error {
-		return c.store.updateControl(r.Job.ID, func(ctl *control) { ctl.Requeue = r.Requeued + 1 })
+		return c.store.updateControl(r.Job.ID, func(ctl *control) { ctl.Requeue = r.Job.Restarts + 1 })
 	})
 }
 

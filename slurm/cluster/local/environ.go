@@ -8,15 +8,18 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// notInherited names variables that a job must not inherit: whole names, or prefixes
-// that end in "_". Where this process runs inside a job, that job's variables must not
-// reach the new one.
-var notInherited = []string{
-	"SLURM_JWT", "SLACK_", "OPENAI_", "MEGATRON_OPS_",
-	"SLURM_", "SBATCH_", "SLURMD_", "CUDA_VISIBLE_DEVICES",
+// ofJob names variables of a job: whole names, or prefixes that end in "_". Where this
+// process runs inside a job, that job's variables must not reach the new one.
+var ofJob = []string{"SLURM_", "SBATCH_", "SLURMD_", "CUDA_VISIBLE_DEVICES"}
+
+// inherited returns the part of environ that a new job inherits.
+func inherited(environ []string) []string {
+	return slurm.WithoutVariables(cluster.JobEnviron(environ), ofJob)
 }
 
 // An environ is a set of environment variables by name.

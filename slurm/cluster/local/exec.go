@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -26,11 +27,10 @@ func (c *Cluster) Exec(ctx context.Context, e slurm.Exec) ([]slurm.NodeOutput, e
 	if err != nil {
 		return nil, err
 	}
-	limit := e.Limit
-	if e.Limit = 0; limit == 0 { // enforced below, because not every machine has timeout(1)
-		limit = time.Minute
-	}
-	cmd, err := selfCommand(append([]string{"srun"}, e.Args(nodes)...)...)
+	e.Limit = cmp.Or(e.Limit, time.Minute)
+	step := e
+	step.Limit = 0 // enforced below, because not every machine has timeout(1)
+	cmd, err := selfCommand(append([]string{"srun"}, step.Args(nodes)...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -43,14 +43,14 @@ func (c *Cluster) Exec(ctx context.Context, e slurm.Exec) ([]slurm.NodeOutput, e
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, e.Limit)
 	defer cancel()
 	// srun passes the signal on to its tasks, which run in process groups of their own.
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	defer stop()
 	err = cmd.Wait()
 	outputs := slurm.Outputs(out.String(), nodes)
-	switch e.Limit = limit; {
+	switch {
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		err = e.OutOfTime()
 	case err != nil:

@@ -117,7 +117,7 @@ func (c *Cluster) newSubmission(s slurm.Submission, r request) (submission, erro
 	if s.Token != "" {
 		r.Comment = slurm.TagComment(r.Comment, s.Token)
 	}
-	return submission{Request: r, Dir: dir, Env: slurm.WithoutVariables(env, notInherited), User: who, Token: s.Token, At: time.Now(), Machine: c.Size}, nil
+	return submission{Request: r, Dir: dir, Env: inherited(env), User: who, Token: s.Token, At: time.Now(), Machine: c.Size}, nil
 }
 
 // room is the space that a job's run takes in the store. A job without it would wait for

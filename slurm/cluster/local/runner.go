@@ -114,8 +114,8 @@ func (r *runner) start() error {
 // watch waits for the script's end, for orders and for the time limit. It returns the
 // state in which the job ends; "" means that the script's exit code decides.
 func (r *runner) watch() (state slurm.State, reason string) {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
+	look := time.NewTicker(tick)
+	defer look.Stop()
 	limit := r.sub.Request.TimeLimit
 	warned := r.sub.Request.Signal.Name == ""
 	var killAt time.Time
@@ -124,7 +124,7 @@ func (r *runner) watch() (state slurm.State, reason string) {
 		case err := <-r.ended:
 			r.ended <- err
 			return state, reason
-		case <-tick.C:
+		case <-look.C:
 		}
 		if state != "" {
 			if time.Now().After(killAt) {
@@ -150,7 +150,7 @@ func (r *runner) watch() (state slurm.State, reason string) {
 		case c.Cancel:
 			state, reason = slurm.Cancelled, "None"
 			r.logCancellation("")
-		case c.Requeue > r.rec.Requeued:
+		case c.Requeue > r.rec.Job.Restarts:
 			state, reason = slurm.Requeued, "None"
 			r.logCancellation(" DUE TO JOB REQUEUE")
 		case limit > 0 && ran >= limit:
@@ -189,7 +189,6 @@ func (r *runner) finish(state slurm.State, reason string) error {
 	defer r.errs.Close()
 	now := time.Now()
 	if state == slurm.Requeued {
-		r.rec.Requeued++
 		j := &r.rec.Job
 		j.Requeues = append(j.Requeues, slurm.Requeued)
 		run := j.Last()

@@ -128,10 +128,10 @@ func TestWhatIsExported(t *testing.T) {
 	} {
 		require.Equal(t, strings.Fields(want), environOf(around).export(list).entries(), list)
 	}
-	require.Equal(t, []string{"A=1", "SLACK=x", "CUDA_VISIBLE_DEVICES_OF=x", "SLURMX=1"}, slurm.WithoutVariables([]string{
+	require.Equal(t, []string{"A=1", "SLACK=x", "CUDA_VISIBLE_DEVICES_OF=x", "SLURMX=1"}, inherited([]string{
 		"A=1", "SLACK=x", "SLACK_BOT_TOKEN=x", "OPENAI_API_KEY=x", "SLURM_JWT=x", "SLURM_JOB_ID=6", "SLURMD_NODENAME=x", "SBATCH_PARTITION=x",
 		"MEGATRON_OPS_STANDIN=1", "CUDA_VISIBLE_DEVICES=0", "CUDA_VISIBLE_DEVICES_OF=x", "SLURMX=1",
-	}, notInherited), "secrets and another job's variables stay outside")
+	}), "secrets and another job's variables stay outside")
 }
 
 // The batch script's variables describe its allocation; a variable without a meaning is

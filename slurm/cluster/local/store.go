@@ -37,9 +37,7 @@ type submission struct {
 // A record is the state of one job or array element.
 type record struct {
 	Job slurm.Job
-	// Requeued counts the requeue orders that were carried out.
-	Requeued int
-	// Earlier lists the runs that those orders ended.
+	// Earlier lists the runs that requeue orders ended.
 	Earlier []slurm.Run `json:",omitempty"`
 	// Port is the job's MASTER_PORT.
 	Port int
@@ -49,7 +47,7 @@ type record struct {
 type control struct {
 	Cancel    bool           `json:",omitempty"`
 	Hold      *bool          `json:",omitempty"`
-	Requeue   int            `json:",omitempty"`
+	Requeue   int            `json:",omitempty"` // the number of restarts that are ordered
 	TimeLimit *time.Duration `json:",omitempty"`
 	Comment   *string        `json:",omitempty"`
 	Nodes     int            `json:",omitempty"`
@@ -260,20 +258,12 @@ func writeFile(path string, text []byte) error {
 	if err != nil {
 		return err
 	}
+	defer os.Remove(f.Name())
 	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
 	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
+	return os.Rename(f.Name(), path)
 }
 
 // unknownJob returns the error for a job that this machine does not know.

@@ -15,20 +15,22 @@ import (
 // for each. A lock ensures that each submission has only one supervisor.
 type supervisor struct {
 	store
-	id   slurm.JobID
-	sub  submission
-	tick time.Duration
+	id  slurm.JobID
+	sub submission
 
 	mu      sync.Mutex
 	running int // number of running elements, for an array's limit
 }
+
+// tick is the time between two looks of a supervisor or a runner.
+const tick = 50 * time.Millisecond
 
 // superviseMain is the main function of the supervisor process; args are DIR and ID.
 func superviseMain(args []string) int {
 	if len(args) != 2 {
 		return 2
 	}
-	s := supervisor{store: store{args[0]}, id: slurm.JobID(args[1]), tick: 50 * time.Millisecond}
+	s := supervisor{store: store{args[0]}, id: slurm.JobID(args[1])}
 	if err := s.main(); err != nil {
 		fmt.Fprintln(os.Stderr, "supervisor:", err)
 		return 1
@@ -72,7 +74,7 @@ func (s *supervisor) superviseElement(id slurm.JobID) error {
 		if r.Job.State == slurm.Running {
 			// An earlier supervisor started it.
 			if isHeld(s.runLock(id)) {
-				time.Sleep(s.tick)
+				time.Sleep(tick)
 				continue
 			}
 			if r, err = s.record(id); err == nil && r.Job.State == slurm.Running {
@@ -95,7 +97,7 @@ func (s *supervisor) superviseElement(id slurm.JobID) error {
 // r is cancelled first. The wait also ends where the job's record is removed, because
 // nobody could cancel the job any more.
 func (s *supervisor) waitForStart(r *record) (started bool, err error) {
-	for wait := s.tick; ; time.Sleep(wait) {
+	for wait := tick; ; time.Sleep(wait) {
 		if _, err := os.Stat(s.recordPath(r.Job.ID)); err != nil {
 			return false, err
 		}
