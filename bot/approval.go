@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -19,6 +20,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -50,8 +52,41 @@ func (b *Bot) needsApproval(c *ops.Call, op ops.Op, in any) string {
 	return b.cfg.Policy.Approve(op.Name, in).In(c.Lang)
 }
 
-// askApproval asks the operators, in the approval channel or the channel of the request. The
-// message shows all that would be done. Its two buttons carry the random id of the held call.
+// A requestCard is the message in which one place shows a request: its outbox key, its language,
+// and what was posted, so that the decision can be added to it.
+type requestCard struct {
+	Key   string     `json:"key"`
+	Place card.Place `json:"place"`
+	Lang  lang.Lang  `json:"lang"`
+	Doc   view.Doc   `json:"doc"`
+}
+
+// operatorsAt returns where the operators are asked: in the approval channel, or in the channel
+// of the request. Nobody else reads a direct message, so a request from there goes to each
+// operator directly. instead is the operator who gets the request where the channel refuses it.
+func (b *Bot) operatorsAt(ctx context.Context, a incoming.Ask) (places []card.Place, instead string) {
+	operators := slices.DeleteFunc(b.people.Operators(ctx), func(p card.Place) bool { return p.Channel == a.User })
+	for _, p := range operators {
+		if instead == "" && (strings.HasPrefix(p.Channel, "U") || strings.HasPrefix(p.Channel, "W")) {
+			instead = p.Channel
+		}
+	}
+	switch {
+	case b.cfg.Policy.ApprovalChannel != "":
+		places = b.people.Deciders(ctx)
+	case !a.Direct && a.Channel != "", len(operators) == 0:
+		places = []card.Place{{Channel: a.Channel}}
+	default:
+		places = operators
+	}
+	for i := range places {
+		places[i].Team = cmp.Or(places[i].Team, a.Team)
+	}
+	return places, instead
+}
+
+// askApproval asks the operators. The message shows all that would be done. Its two buttons
+// carry the random id of the held call.
 func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in any, t typed.Call, why string) []store.SlackMessage {
 	asked := *c
 	asked.Confirmed = false
@@ -63,60 +98,95 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 		return b.answerResult(ctx, a, c, op, in, result, t)
 	}
 	until := b.now().Add(b.cfg.Service.ApprovalLifetime())
-	doc := view.Doc{Title: textApproval.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Facts: []view.Fact{
-		{Name: people.ActsAs.In(c.Lang), Value: c.Who.User},
-		{Name: textWhy.In(c.Lang), Value: why},
-	}, Items: t.Note}}}
-	doc.Sections = append(doc.Sections, r.Sections(c.Lang)...)
-	key := "approve/" + a.Key
-	id, err := b.hold(ctx, heldCall{Call: t, Ask: a, Approve: true, Digest: r.Digest, Shown: r.Shown, Asked: doc, Message: key, Until: until})
+	headline := lang.Text{EN: redact.Text(r.Headline.EN), ZH: redact.Text(r.Headline.ZH)}
+	h := heldCall{Call: t, Ask: a, Approve: true, Digest: r.Digest, Shown: r.Shown, Headline: headline, Until: until}
+	places, instead := b.operatorsAt(ctx, a)
+	for i, p := range places {
+		key, l := "approve/"+a.Key, b.people.Settings(ctx, p.Team, p.Channel).LangOr(c.Lang)
+		if i > 0 {
+			key += "@" + p.Team + "/" + p.Channel
+		}
+		doc := view.Doc{Title: textApproval.In(l), Tone: view.Warn, Sections: []view.Section{{Facts: []view.Fact{
+			{Name: people.ActsAs.In(l), Value: c.Who.User},
+			{Name: textWhy.In(l), Value: b.cfg.Policy.Approve(op.Name, in).In(l)},
+		}, Items: t.Note}}}
+		doc.Sections = append(doc.Sections, r.Sections(l)...)
+		h.Cards = append(h.Cards, requestCard{key, p, l, doc})
+	}
+	id, err := b.hold(ctx, h)
+	if err == nil {
+		err = b.awaits(ctx, id, waitingRequest{Held: &h, Until: until})
+	}
 	if err != nil {
 		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
-	row := approvalRow(answer.ActYes, answer.ActNo, id, c.Lang)
-	rendered := answer.Render(doc, c.Lang)
-	first := rendered.Messages[0] // about ten blocks; a long request continues in the thread
-	to := cmp.Or(b.cfg.Policy.ApprovalChannel, a.Channel)
-	// An edit adds the requester's name, since a mention in a new message would notify them
-	// about their own request.
-	ends := timeLine(textEnds, until, c.Lang)
-	posted := slices.Concat(first, []slack.Block{ends, row})
-	named := slices.Concat(first, []slack.Block{ends, personLine(textRequester, a.User, c.Lang), row})
-	owed := []store.SlackMessage{
-		b.out.Owe(key, key, outbox.Message{Do: outbox.Post, Team: a.Team, Channel: to, Text: rendered.Text, Blocks: answer.BlocksJSON(posted)}),
-		b.out.Owe(key+"/named", key, outbox.Message{Do: outbox.Update, Team: a.Team, Ref: key, Text: rendered.Text, Blocks: answer.BlocksJSON(named)}),
-	}
-	for i, bs := range rendered.Messages[1:] {
-		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/more%d", key, i), key+"/thread",
-			outbox.Message{Do: outbox.Post, Team: a.Team, Channel: to, ThreadOf: key, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))
-	}
-	for i, f := range rendered.Files {
-		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", key, i), key+"/thread", outbox.Message{Do: outbox.Upload, Team: a.Team, ThreadOf: key, File: &f}))
+	var owed []store.SlackMessage
+	for _, shown := range h.Cards {
+		owed = append(owed, b.postRequest(shown, h, id, instead)...)
 	}
 	how := textAskedHow.With(lang.Span(b.cfg.Service.ApprovalLifetime())).In(c.Lang)
 	told := view.Doc{Title: form.TextAsked.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: why}, {Text: how}}}
 	return append(owed, b.reply.Doc(a, told, false)...)
 }
 
+// postRequest posts a request in one place.
+func (b *Bot) postRequest(shown requestCard, h heldCall, id, instead string) []store.SlackMessage {
+	key, l, to := shown.Key, shown.Lang, shown.Place
+	row := approvalRow(answer.ActYes, answer.ActNo, id, l)
+	rendered := answer.Render(shown.Doc, l)
+	first := rendered.Messages[0] // about ten blocks; a long request continues in the thread
+	// An edit adds the requester's name, since a mention in a new message would notify them
+	// about their own request.
+	ends := timeLine(textEnds, h.Until, l)
+	posted := slices.Concat(first, []slack.Block{ends, row})
+	named := slices.Concat(first, []slack.Block{ends, personLine(textRequester, h.Ask.User, l), row})
+	owed := []store.SlackMessage{
+		b.out.Owe(key, key, outbox.Message{
+			Do: outbox.Post, Team: to.Team, Channel: to.Channel, Instead: instead, Text: rendered.Text, Blocks: answer.BlocksJSON(posted),
+		}),
+		b.out.Owe(key+"/named", key, outbox.Message{
+			Do: outbox.Update, Team: to.Team, Channel: to.Channel, Ref: key, Text: rendered.Text, Blocks: answer.BlocksJSON(named),
+		}),
+	}
+	for i, bs := range rendered.Messages[1:] {
+		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/more%d", key, i), key+"/thread",
+			outbox.Message{Do: outbox.Post, Team: to.Team, Channel: to.Channel, ThreadOf: key, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))
+	}
+	for i, f := range rendered.Files {
+		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", key, i), key+"/thread", outbox.Message{Do: outbox.Upload, Team: to.Team, ThreadOf: key, File: &f}))
+	}
+	return owed
+}
+
 // decisionEdit replaces the buttons of an approval request by the decision, who made it, when
 // and why.
-func (b *Bot) decisionEdit(a incoming.Ask, h heldCall, l lang.Lang, what lang.Text, tone view.Tone, reason string, job *slurm.JobID) []store.SlackMessage {
-	doc := h.Asked
-	doc.Title, doc.Tone = fmt.Sprintf("%s: %s", what.In(l), h.Call.Op), tone
-	var facts []view.Fact
-	if reason != "" {
-		facts = append(facts, view.Fact{Name: textWhyNot.In(l), Value: reason})
-	}
-	if job != nil {
-		facts = append(facts, view.Fact{Name: textMadeJob.In(l), Value: string(*job)})
-	}
-	doc.Sections = append(slices.Clone(doc.Sections), view.Section{Facts: facts})
-	r := answer.Render(doc, l)
-	bs := slices.Concat(r.Messages[0], []slack.Block{
-		personLine(textRequester, h.Ask.User, l), personLine(textDecidedBy, a.User, l), timeLine(textDecidedAt, b.now(), l),
+func (b *Bot) decisionEdit(a incoming.Ask, h heldCall, what lang.Text, tone view.Tone, reason lang.Text, job slurm.JobID) []store.SlackMessage {
+	return b.closeCards(h, what, tone, func(l lang.Lang) (said view.Section, below []slack.Block) {
+		if r := reason.In(l); r != "" {
+			said.Facts = append(said.Facts, view.Fact{Name: textWhyNot.In(l), Value: r})
+		}
+		if job != "" {
+			said.Facts = append(said.Facts, view.Fact{Name: textMadeJob.In(l), Value: string(job)})
+		}
+		return said, []slack.Block{personLine(textRequester, h.Ask.User, l), personLine(textDecidedBy, a.User, l), timeLine(textDecidedAt, b.now(), l)}
 	})
-	return []store.SlackMessage{b.out.Owe(h.Message+"/decided", h.Message,
-		outbox.Message{Do: outbox.Update, Team: h.Ask.Team, Ref: h.Message, Text: r.Text, Blocks: answer.BlocksJSON(bs)})}
+}
+
+// closeCards takes the buttons off a request wherever it is shown, and says in their place what
+// became of it, in the language of each place.
+func (b *Bot) closeCards(h heldCall, what lang.Text, tone view.Tone, result func(lang.Lang) (view.Section, []slack.Block)) (owed []store.SlackMessage) {
+	for _, shown := range h.Cards {
+		said, below := result(shown.Lang)
+		doc := shown.Doc
+		doc.Title, doc.Tone = what.In(shown.Lang)+answer.Colon.In(shown.Lang)+h.Call.Op, tone
+		doc.Sections = append(slices.Clone(doc.Sections), said)
+		r := answer.Render(doc, shown.Lang)
+		owed = append(owed, b.out.Owe(shown.Key+"/decided", shown.Key, outbox.Message{
+			Do: outbox.Update, Team: shown.Place.Team, Channel: shown.Place.Channel, Ref: shown.Key,
+			Text: r.Text, Blocks: answer.BlocksJSON(slices.Concat(r.Messages[0], below)),
+		}))
+	}
+	return owed
 }
 
 // approvalRow returns the buttons below a request; their value is the request's id.
@@ -179,17 +249,13 @@ func (b *Bot) approved(ctx context.Context, a incoming.Ask, c *ops.Call, h heldC
 		result, err = op.Run(ctx, call, in)
 	}
 	if err != nil {
-		owed := b.decisionEdit(a, h, c.Lang, textApprovedB, view.Warn, ops.AsError(err).Message.In(c.Lang), nil)
+		owed := b.decisionEdit(a, h, textApprovedB, view.Warn, ops.AsError(err).Message, "")
 		if told, open := b.unknownOutcome(ctx, asker, call, h.Call, in); open {
 			return append(owed, told...)
 		}
 		return append(owed, b.tellRequester(a, h, b.failed(ops.AsError(err), result, call))...)
 	}
-	var job *slurm.JobID
-	if id := typed.StringField(result, "job_id"); id != "" {
-		job = (*slurm.JobID)(&id)
-	}
-	owed := b.decisionEdit(a, h, c.Lang, textApprovedB, view.Good, "", job)
+	owed := b.decisionEdit(a, h, textApprovedB, view.Good, lang.Text{}, slurm.JobID(typed.StringField(result, "job_id")))
 	if v, ok := result.(view.Viewer); ok {
 		owed = append(owed, b.tellRequester(a, h, v.View(call.Lang))...)
 	}

@@ -160,7 +160,7 @@ func TestAQuestionThatIsOverSaysSo(t *testing.T) {
 		q := s.next("submit " + spec)
 		action, _ := buttonOf(t, q, "Yes, do it")
 		s.Press(q, action, "no-such-question", "U1")
-		s.said("This question was already answered")
+		s.said("This question has expired")
 		require.Zero(t, s.yard.count())
 	})
 }

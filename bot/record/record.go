@@ -45,6 +45,7 @@ const (
 	Code         = "code"          // team/user → the one-time code that they were given
 	Held         = "held"          // an id → a call that waits for confirmation or approval
 	Claim        = "claim"         // id of a held call → key of the request that answered it
+	Waiting      = "waiting"       // an id → a request whose buttons wait for somebody's decision
 	Card         = "card"          // cluster/job → the job's card
 	Alive        = "alive"         // cluster/job → nothing; one for each card whose job has not ended
 	Thread       = "thread"        // channel/ts → what the thread is about
