@@ -225,13 +225,15 @@ func (nf *Notifier) Tell(ctx context.Context, n card.News) error {
 	}
 	before := k.News
 	if before.Job.State.Ended() && !n.Job.State.Ended() {
-		if n.Job.Restarts <= before.Job.Restarts {
+		if !requeued(k, n.Job) {
 			return nil // these numbers were read before the end
 		}
 		k.EndedAt = time.Time{} // the job was requeued, and the earlier failure no longer matters
 		before.Why, before.Says, before.Cause, before.Class, before.Exclude, before.Fix = "", lang.Text{}, nil, "", nil, nil
 		k.Taken, k.TakenAt = "", time.Time{}
 	}
+	// A queue does not count runs. Each run has replies of its own, so the count never falls.
+	n.Job.Restarts = max(n.Job.Restarts, before.Job.Restarts)
 	k.News = n.Keep(before)
 	if n.Job.State.Ended() && k.EndedAt.IsZero() {
 		k.EndedAt = nf.now()
