@@ -36,6 +36,7 @@ import (
 
 // command answers the slash command /megatron, and buttons whose value is a command.
 func (b *Bot) command(ctx context.Context, a incoming.Ask) []store.SlackMessage {
+	a.Text = b.namePeople(ctx, a)
 	t := typed.Read(a.Text)
 	c := b.people.Call(ctx, a)
 	words, f := typed.TakeFlags(typed.Unglue(t.Words))
@@ -127,6 +128,12 @@ func applyFlags(c *ops.Call, f typed.Flags) (err *ops.Error) {
 
 // perform runs the operation, or the bot's own command, of that name.
 func (b *Bot) perform(ctx context.Context, a incoming.Ask, c *ops.Call, name string, words []string, t typed.Text, f typed.Flags) []store.SlackMessage {
+	if name != "ask" {
+		var err *ops.Error
+		if words, err = peopleIn(c, name, words); err != nil {
+			return b.reply.Doc(a, answer.Error(err, c.Lang), false)
+		}
+	}
 	if slices.Contains(typed.OwnWords, name) {
 		return b.ownCommand(ctx, a, c, name, words, f)
 	}

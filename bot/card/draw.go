@@ -76,7 +76,7 @@ func Body(k Card, l lang.Lang, edit bool) []slack.Block {
 		bs = append(bs, slack.NewSectionBlock(nil, fs, nil))
 	}
 	if j.State.Ended() && len(n.Fix) > 0 {
-		bs = append(bs, answer.ContextMarkup("*"+textFit.In(l)+"*  "+answer.Escape(answer.OneLine(strings.Join(n.Fix, " · ")))))
+		bs = append(bs, answer.ContextMarkup("*"+textFit.In(l)+"*  "+answer.Escape(answer.OneLine(strings.Join(n.FixIn(l), " · ")))))
 	}
 	if c := chart(n, l); c != nil {
 		bs = append(bs, c)

@@ -229,7 +229,7 @@ func (nf *Notifier) Tell(ctx context.Context, n card.News) error {
 			return nil // these numbers were read before the end
 		}
 		k.EndedAt = time.Time{} // the job was requeued, and the earlier failure no longer matters
-		before.Why, before.Says, before.Cause, before.Class, before.Exclude, before.Fix = "", lang.Text{}, nil, "", nil, nil
+		before.Why, before.Says, before.Cause, before.Class, before.Exclude, before.Fix, before.FixSays = "", lang.Text{}, nil, "", nil, nil, nil
 		k.Taken, k.TakenAt = "", time.Time{}
 	}
 	// A queue does not count runs. Each run has replies of its own, so the count never falls.

@@ -413,7 +413,7 @@ func (nf *Notifier) findRemedy(ctx context.Context, n *card.News, d joblogs.Diag
 		return err
 	}
 	for _, x := range r.Changes {
-		n.Fix = append(n.Fix, x.In(l))
+		n.Fix, n.FixSays = append(n.Fix, x.In(l)), append(n.FixSays, x)
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ var (
 	textFollow     = lang.Text{EN: "Followed here: %s", ZH: "已在此订阅：%s"}
 	textUnfollow   = lang.Text{EN: "Not followed here any more: %s", ZH: "已取消订阅：%s"}
 	textFollowBy   = lang.Text{EN: "Set by %s. News of these jobs comes to this channel.", ZH: "由 %s 设置。这些作业的消息会发到本频道。"}
+	textNotHere    = lang.Text{EN: "This was not followed here: %s", ZH: "这里原本没有订阅：%s"}
 	textUnfollowBy = lang.Text{EN: "Set by %s.", ZH: "由 %s 设置。"}
 	textNoPlace    = lang.Text{EN: "a terminal is told of no jobs but those submitted at it", ZH: "终端只会收到在此提交的作业的消息"}
 	textNoPlaceTo  = lang.Text{EN: "in Slack: /megatron subscribe; here: wait JOB", ZH: "在 Slack 中使用 /megatron subscribe；在这里使用 wait 作业号"}
@@ -89,6 +90,12 @@ func (nf *Notifier) Subscribe(ctx context.Context, a incoming.Ask, c *ops.Call, 
 	}
 	s.place = placeOf(a)
 	title, said := textFollow, textFollowBy
+	if !on {
+		if was, err := nf.cfg.Store.Get(ctx, record.Follow, s.key(), nf.now(), new(string)); err == nil && !was {
+			doc := view.Doc{Title: fmt.Sprintf(textNotHere.In(c.Lang), s.shown(c.Lang)), Tone: view.Warn, Next: []string{"subscribe"}}
+			return nf.reply.Doc(a, doc, false)
+		}
+	}
 	if on {
 		err = nf.cfg.Store.Put(ctx, record.Follow, s.key(), a.User, time.Time{})
 	} else {

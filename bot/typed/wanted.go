@@ -2,6 +2,7 @@ package typed
 
 import (
 	"strings"
+	"unicode"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -54,6 +55,21 @@ var thanksOnly = lazy.New(`(?i)^(?:(?:ok|okay|great|perfect|nice|cool|got it)[,.
 
 // Thanks reports whether text only says thanks.
 func Thanks(text string) bool { return thanksOnly.MatchString(strings.TrimSpace(text)) }
+
+var (
+	emojiName = lazy.New(`:[a-z0-9_+'-]+:`)
+	greeting  = lazy.New(`:wave:|👋`)
+)
+
+// Wordless reports whether text is of emoji and punctuation alone. greets is true for a greeting
+// and for a call for help, such as "???".
+func Wordless(text string) (ok, greets bool) {
+	rest := emojiName.ReplaceAllString(text, "")
+	if strings.TrimSpace(text) == "" || strings.ContainsFunc(rest, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+		return false, false
+	}
+	return true, greeting.MatchString(text) || strings.ContainsAny(text, "?？")
+}
 
 // TheJob is what a subscription follows that is asked for with a pronoun: tell me when it fails.
 const TheJob = "it"
