@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -240,6 +241,11 @@ func (s *Sender) settle(ctx context.Context, m store.SlackMessage, o Message, re
 			return
 		}
 	}
+	if unauthorized(err) && s.cfg.Now().Sub(m.Queued) < tokenAwaited {
+		_ = st.Later(ctx, m.ID, s.cfg.Now().Add(min(5*time.Minute, time.Second<<min(m.Attempts, 9))), err.Error(), true)
+		s.cfg.Log.Warn("slack: the token is not valid, and the message waits for another one", "key", m.Key, "err", err)
+		return
+	}
 	if permanent(err) {
 		s.cfg.Log.Error("slack: gave a message up", "key", m.Key, "do", o.Do, "err", err)
 		_ = st.Bury(ctx, m.ID, err.Error())
@@ -250,6 +256,16 @@ func (s *Sender) settle(ctx context.Context, m store.SlackMessage, o Message, re
 	back += rand.N(back / 4) //nolint:gosec // jitter, not a secret
 	s.cfg.Log.Warn("slack: will send again", "key", m.Key, "do", o.Do, "after", back, "err", err)
 	_ = st.Later(ctx, m.ID, s.cfg.Now().Add(back), err.Error(), false)
+}
+
+// tokenAwaited is how long a message waits for a valid token. A token that was revoked is replaced
+// by whoever operates the app, and what happened to jobs meanwhile is still news.
+const tokenAwaited = 24 * time.Hour
+
+// unauthorized reports whether Slack refused the token and not the message.
+func unauthorized(err error) bool {
+	e, ok := errors.AsType[slack.SlackErrorResponse](err)
+	return ok && slices.Contains([]string{"invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive"}, e.Err)
 }
 
 // permanent reports whether a later attempt would fail the same way: Slack understood the
