@@ -398,3 +398,22 @@ func TestAJobThatIsRequeuedAfterItsEndGoesOnInItsCard(t *testing.T) {
 		ends(2)
 	})
 }
+
+// The owner of a job reads who cancelled it, where that was somebody else.
+func TestACancelledJobSaysWhoCancelledIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, watched, func(c *bot.Config) { c.Policy.Operators = []string{"U6"} })
+		c := submitted(t, s)
+		s.Slash("cancel 4711 --yes", map[string]any{"user_id": "U6"})
+		s.Wait("who cancelled it, in the thread", func(st slacktest.State) bool {
+			for _, m := range st.Messages {
+				if m.Thread == c.TS && strings.Contains(text(m), "gpt (4711): cancelled by olga") {
+					return strings.Contains(slacktest.JSON(m.Blocks), `"user_id":"U1"`)
+				}
+			}
+			return false
+		})
+		waitingCard(s, "4711", "cancelled by <@U6>")
+	})
+}

@@ -95,7 +95,9 @@ type Card struct {
 	User     string    `json:"user"` // the person who asked for the job; empty where the request did not come from Slack
 	Approver string    `json:"approver,omitempty"`
 	Lang     lang.Lang `json:"lang,omitempty"`
-	Acted    string    `json:"acted,omitempty"` // the person who changed the job last
+	// Acted is the person who ended the job last, and ActedAt is when.
+	Acted   string    `json:"acted,omitempty"`
+	ActedAt time.Time `json:"acted_at,omitzero"`
 	// Taken is the person who takes care of a failure, and TakenAt is since when.
 	Taken   string    `json:"taken,omitempty"`
 	TakenAt time.Time `json:"taken_at,omitzero"`

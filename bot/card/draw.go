@@ -24,6 +24,7 @@ var (
 	textOneNode    = lang.Text{EN: "1 node", ZH: "1 个节点"}
 	textManyNodes  = lang.Text{EN: "%d nodes", ZH: "%d 个节点"}
 	textApproved   = lang.Text{EN: "approved by <@%s>", ZH: "审批：<@%s>"}
+	textCancelled  = lang.Text{EN: "cancelled by <@%s>", ZH: "取消：<@%s>"}
 	textSubmitted  = lang.Text{EN: "submitted %s", ZH: "提交于 %s"}
 	textStarted    = lang.Text{EN: "started %s", ZH: "开始于 %s"}
 	textEndsBy     = lang.Text{EN: "ends by %s", ZH: "最迟 %s 结束"}
@@ -50,6 +51,9 @@ var (
 	textLastSeen   = lang.Text{EN: "The cluster does not answer. This is how it was at %s.", ZH: "集群没有响应，以下为 %s 时的状态。"}
 	textLossName   = lang.Text{EN: "loss", ZH: "损失"}
 )
+
+// EndedBy is added to the headline of a job that somebody else cancelled.
+var EndedBy = lang.Text{EN: " by %s", ZH: "，操作人 %s"}
 
 // Draw draws a job's card and the text of its notification. With edit set, people are named by
 // mentions: an edit notifies nobody, whereas a new message would.
@@ -133,6 +137,9 @@ func contextLine(k Card, l lang.Lang, edit bool) string {
 	add(who)
 	if edit && k.Approver != "" {
 		add(fmt.Sprintf(textApproved.In(l), k.Approver))
+	}
+	if edit && j.State == slurm.Cancelled && k.Acted != "" && k.Acted != k.User {
+		add(fmt.Sprintf(textCancelled.In(l), k.Acted))
 	}
 	const at = "{date_short_pretty} {time}"
 	switch {
