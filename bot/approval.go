@@ -3,6 +3,7 @@ package bot
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/people"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -31,6 +33,8 @@ var (
 	textOperators = lang.Text{EN: "only operators may approve", ZH: "只有管理员可以审批"}
 	textRefused   = lang.Text{EN: "An operator has declined your request. Nothing was done.", ZH: "管理员已拒绝您的申请，没有执行任何操作。"}
 	textAskedHow  = lang.Text{EN: "I have asked the operators. Their answer will come here. The request ends after %s; if none has come by then, ask again.", ZH: "已通知管理员，结果会在这里告知您。申请在%s后失效；届时仍无结果，请重新申请。"}
+	textAskedOnce = lang.Text{EN: "You have asked for this already", ZH: "您已提交过相同的申请"}
+	textOnceWaits = lang.Text{EN: "The operators have not decided yet. They were not asked a second time.", ZH: "管理员尚未审批，没有重复发送申请。"}
 	textApproval  = lang.Text{EN: "Approval needed", ZH: "需要审批"}
 	textApprove   = lang.Text{EN: "Approve", ZH: "批准"}
 	textDecline   = lang.Text{EN: "Decline", ZH: "拒绝"}
@@ -60,6 +64,9 @@ type requestCard struct {
 	Lang  lang.Lang  `json:"lang"`
 	Doc   view.Doc   `json:"doc"`
 }
+
+// requestKey returns the key of the first message that shows a request.
+func requestKey(a incoming.Ask) string { return "approve/" + a.Key }
 
 // operatorsAt returns where the operators are asked: in the approval channel, or in the channel
 // of the request. Nobody else reads a direct message, so a request from there goes to each
@@ -100,9 +107,14 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	until := b.now().Add(b.cfg.Service.ApprovalLifetime())
 	headline := lang.Text{EN: redact.Text(r.Headline.EN), ZH: redact.Text(r.Headline.ZH)}
 	h := heldCall{Call: t, Ask: a, Approve: true, Digest: r.Digest, Shown: r.Shown, Headline: headline, Until: until}
+	if had, asked := b.askedBefore(ctx, h); asked {
+		told := view.Doc{Title: textAskedOnce.In(c.Lang), Tone: view.Warn}
+		told.Sections = []view.Section{{Text: h.Headline.In(c.Lang)}, {Text: textOnceWaits.In(c.Lang)}}
+		return b.reply.Doc(a, told, false, timeLine(textEnds, had.Until, c.Lang))
+	}
 	places, instead := b.operatorsAt(ctx, a)
 	for i, p := range places {
-		key, l := "approve/"+a.Key, b.people.Settings(ctx, p.Team, p.Channel).LangOr(c.Lang)
+		key, l := requestKey(a), b.people.Settings(ctx, p.Team, p.Channel).LangOr(c.Lang)
 		if i > 0 {
 			key += "@" + p.Team + "/" + p.Channel
 		}
@@ -127,6 +139,26 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	how := textAskedHow.With(lang.Span(b.cfg.Service.ApprovalLifetime())).In(c.Lang)
 	told := view.Doc{Title: form.TextAsked.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: why}, {Text: how}}}
 	return append(owed, b.reply.Doc(a, told, false)...)
+}
+
+// askedBefore returns the person's equal request that still waits.
+func (b *Bot) askedBefore(ctx context.Context, h heldCall) (had heldCall, ok bool) {
+	ids, err := b.cfg.Store.Keys(ctx, record.Waiting, b.now())
+	b.warn("requests", err)
+	for _, id := range ids {
+		var w waitingRequest
+		if ok, err := b.cfg.Store.Get(ctx, record.Waiting, id, b.now(), &w); err != nil || !ok || w.Held == nil || !b.now().Before(w.Until) {
+			continue
+		}
+		if w.Held.Cards[0].Key == requestKey(h.Ask) { // this request, which a crash interrupted before anybody saw it
+			b.warn("request", errors.Join(b.cfg.Store.Delete(ctx, record.Waiting, id), b.cfg.Store.Delete(ctx, record.Held, id)), "id", id)
+			continue
+		}
+		if openID(w.Held.Ask, w.Held.Call) == openID(h.Ask, h.Call) && w.Held.Digest == h.Digest && w.Held.Shown == h.Shown {
+			return *w.Held, true
+		}
+	}
+	return had, false
 }
 
 // postRequest posts a request in one place.

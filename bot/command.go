@@ -397,7 +397,11 @@ func (b *Bot) button(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	if handle := b.buttonHandlers()[action]; handle != nil {
 		return handle(ctx, a)
 	}
-	return nil // a link button, or a button of an older version
+	if a.View != "" {
+		return nil // a field of a form
+	}
+	l := b.people.LangOf(ctx, a)
+	return b.reply.Doc(a, view.Doc{Title: textOldButton.In(l), Tone: view.Warn, Next: []string{"help"}}, false)
 }
 
 // answered runs a held call, or drops it. Of two presses only the first has an effect, and the
@@ -418,7 +422,7 @@ func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.Sl
 	}
 	owner, err := b.cfg.Store.Claim(ctx, record.Claim, a.Value, a.Key, b.now().Add(2*time.Hour))
 	if err != nil || owner != a.Key {
-		return b.reply.Doc(a, view.Doc{Title: textExpired.In(l), Tone: view.Warn}, false)
+		return b.answeredLate(ctx, a, l)
 	}
 	if h.Approve {
 		b.warn("request", b.cfg.Store.Delete(ctx, record.Waiting, a.Value), "id", a.Value)

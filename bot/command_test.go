@@ -152,6 +152,17 @@ func TestARequestGoesToTheOperatorsChannel(t *testing.T) {
 	})
 }
 
+// A button of a version that is gone says that it does nothing.
+func TestAButtonThatNobodyKnowsSaysSo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		q := s.next("help")
+		s.Press(q, "of_an_older_version:1", "x", "U1")
+		require.Equal(t, "U1", s.said("This button is of another version").Only)
+	})
+}
+
 // A question whose held call is gone has expired, whatever button is pressed.
 func TestAQuestionThatIsOverSaysSo(t *testing.T) {
 	t.Parallel()

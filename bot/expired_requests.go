@@ -142,9 +142,12 @@ func (b *Bot) expire(ctx context.Context, id string, h heldCall) ([]store.SlackM
 // answeredLate answers the press of a button of a held call that is gone. A question that only
 // expired loses its buttons. A request keeps what was asked and what became of it.
 func (b *Bot) answeredLate(ctx context.Context, a incoming.Ask, l lang.Lang) []store.SlackMessage {
+	if strings.HasPrefix(a.Value, requestMark) {
+		return b.reply.Doc(a, view.Doc{Title: textDecided.In(l), Tone: view.Warn}, false)
+	}
 	var owner string
 	claimed, err := b.cfg.Store.Get(ctx, record.Claim, a.Value, b.now(), &owner)
-	if err != nil || claimed || strings.HasPrefix(a.Value, requestMark) {
+	if err != nil || claimed {
 		return b.reply.Doc(a, view.Doc{Title: textExpired.In(l), Tone: view.Warn}, false)
 	}
 	return b.reply.Replace(a, view.Doc{Title: textTooLate.In(l), Tone: view.Warn})

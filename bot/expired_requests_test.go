@@ -68,7 +68,7 @@ func TestAnExpiredRequestLosesItsButtons(t *testing.T) {
 
 				action, value := buttonOf(t, q, "Approve") // in a window that was not drawn again
 				s.Press(q, action, value, "U5")
-				s.said("This question was already answered, or it has expired")
+				s.said("This request was decided already, or it has expired")
 				require.Contains(t, s.at(q), "Expired: submit")
 				require.Zero(t, s.yard.count())
 
@@ -189,5 +189,25 @@ func TestARequestReachesAnOperator(t *testing.T) {
 		q = s.said("Approval needed", `"other"`)
 		require.Equal(t, "DU5", q.Channel)
 		require.Contains(t, text(q), "I am not in this channel")
+	})
+}
+
+// Whoever asks for the same thing again while their request waits is told so, and the operators
+// are asked once: two approvals would start two jobs.
+func TestTheSameRequestIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t)
+		s.Slash("submit --yes " + spec)
+		q := s.said("Approval needed")
+		s.Slash("submit --yes " + spec)
+		s.said("You have asked for this already", `"gpt": 2 nodes`, "The request ends")
+		s.Slash("submit --yes " + strings.Replace(spec, "nodes: 2", "nodes: 4", 1))
+		s.said("Approval needed", `"gpt": 4 nodes`)
+		require.Equal(t, 2, posted(s.State(), "Approval needed"))
+		s.PressLabel(q, "Approve", "U5")
+		s.became(q, "Approved: submit")
+		s.Slash("submit --yes " + spec) // after the decision it is another request
+		s.Wait("another request", func(st slacktest.State) bool { return posted(st, "Approval needed") == 2 })
 	})
 }

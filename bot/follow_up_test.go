@@ -96,6 +96,13 @@ func TestAWishInAFailedJobsThreadHasItsButton(t *testing.T) {
 		}
 		s.PressLabel(s.said("Nobody has said so yet"), "I look after it", "U5")
 		s.said("grace looks after it")
+		late := s.said("Nobody has said so yet") // in a window that was not drawn again
+		s.PressLabel(late, "I look after it", "U6")
+		s.Wait("who was faster", func(st slacktest.State) bool {
+			return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
+				return m.Only == "U6" && strings.Contains(text(m), "grace looks after it")
+			})
+		})
 		require.Contains(t, text(s.inThread(c, "who is handling this", "1700000003.000300")[0]), "grace looks after it")
 		s.PressLabel(s.said("the same job would fail again", "Retry without gpu-07"), "Retry without gpu-07", "U1")
 		s.said("Please confirm", "#SBATCH --exclude=gpu-07")

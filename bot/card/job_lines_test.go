@@ -91,7 +91,7 @@ func TestAHeadlineSaysWhatOneWouldAskNext(t *testing.T) {
 		"❌ gpt (1): out of memory, rank 11 on gpu4":  {Job: slurm.Job{ID: "1", Name: "gpt", State: slurm.Failed, ElapsedS: 60}, Why: "out of memory, rank 11 on gpu4"},
 		"✅ gpt (1): completed after 1 h":             {Job: slurm.Job{ID: "1", Name: "gpt", State: slurm.Completed, ElapsedS: 3600}},
 		"❌ 1 (1): failed":                            {Job: slurm.Job{ID: "1", State: slurm.Failed}},
-		"🔵 gpt (1): nodes are made ready":                     {Job: slurm.Job{ID: "1", Name: "gpt", State: "CONFIGURING"}},
+		"🔵 gpt (1): nodes are made ready":            {Job: slurm.Job{ID: "1", Name: "gpt", State: "CONFIGURING"}},
 		"❌ gpt (1): time limit reached after 59 min": {Job: slurm.Job{ID: "1", Name: "gpt", State: slurm.Timeout, ElapsedS: 3599}},
 	} {
 		require.Equal(t, want, Headline(n, lang.EN))

@@ -161,8 +161,12 @@ func (nf *Notifier) Take(ctx context.Context, a incoming.Ask) []store.SlackMessa
 	}
 	var owed []store.SlackMessage
 	ok := nf.withCard(ctx, cluster, slurm.JobID(id), func(k *card.Card) {
-		if k.Taken != "" {
-			return // somebody was faster, and the card names them
+		if k.Taken != "" { // somebody was faster
+			if k.Taken != a.User {
+				by, _ := nf.people.Linked(ctx, cmp.Or(k.Team, a.Team), k.Taken)
+				owed = nf.reply.Doc(a, view.Doc{Title: fmt.Sprintf(textTakenBy.In(c.Lang), cmp.Or(by.User, k.Taken))}, false)
+			}
+			return
 		}
 		k.Taken, k.TakenAt = a.User, nf.now()
 		owed = nf.draw(ctx, k)
