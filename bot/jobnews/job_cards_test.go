@@ -184,7 +184,8 @@ func TestAFailureIsTakenOnce(t *testing.T) {
 	require.Contains(t, shown(s.Take(s.ctx, ask("U7", "test/4711"))), "not linked")
 	owed := s.Take(s.ctx, ask("U2", "test/4711"))
 	require.Equal(t, []string{"update " + theCard + ": ❌ gpt (4711): failed", "post below " + theCard + ": 👀 grace looks after it"}, lines(owed))
-	require.Empty(t, s.Take(s.ctx, ask("U1", "test/4711")), "somebody was faster")
+	require.Empty(t, s.Take(s.ctx, ask("U2", "test/4711")), "they pressed twice")
+	require.Contains(t, shown(s.Take(s.ctx, ask("U1", "test/4711"))), "grace looks after it", "somebody was faster")
 	require.Equal(t, "U2", s.card("4711").Taken)
 	require.Contains(t, shown(s.Take(s.ctx, ask("U1", "test/9"))), "nobody follows job 9 in Slack")
 
