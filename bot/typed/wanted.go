@@ -132,7 +132,7 @@ func PossibleJobIDs(text string) (ids []string) {
 // JobNumbers returns the numbers in a sentence that could be job ids, and the operation that
 // the sentence asks for; without such an operation it returns none.
 func JobNumbers(text string) (name string, ids []string) {
-	text = strings.TrimSpace(text)
+	text = Narrow(strings.TrimSpace(text))
 	if isLonger(text) {
 		return "", nil
 	}
