@@ -168,17 +168,16 @@ func (s *Sender) resolve(ctx context.Context, o *Message) (wait bool, err error)
 			return err == nil, err
 		}
 		if meant := o.Channel; o.Do == Update && strings.HasPrefix(ref.Channel, "D") && strings.HasPrefix(meant, "C") {
-			*o = o.withReason(textInvite, meant) // the edit explains too why its message is not in the channel
+			*o = o.withReason(s.whyMoved(ctx, named.key), meant) // the edit explains too why its message is not in the channel
 		}
 		o.Channel, *named.ts = ref.Channel, ref.TS
 	}
 	return false, nil
 }
 
-// refOf returns where the message with this key is, under the key itself or under the key of
-// one of its fallbacks.
+// refOf returns where the message with this key is: where its last fallback is, if it has any.
 func (s *Sender) refOf(ctx context.Context, key string) (ref store.SlackRef, ok bool, err error) {
-	keys := []string{key, key + fallbackMark, key + fallbackMark + fallbackMark, key + strings.Repeat(fallbackMark, maxFallbacks)}
+	keys := []string{key + strings.Repeat(fallbackMark, maxFallbacks), key + fallbackMark + fallbackMark, key + fallbackMark, key}
 	for _, k := range keys {
 		if ref, ok, err := s.cfg.Store.Ref(ctx, k); err != nil || ok {
 			return ref, ok, err
@@ -232,6 +231,7 @@ func (s *Sender) settle(ctx context.Context, m store.SlackMessage, o Message, re
 	}
 	if next, ok := s.fallback(m, o, err); ok {
 		if st.Enqueue(ctx, next) == nil {
+			s.noteMoved(ctx, next.Key, err)
 			if blocksRefused(err) {
 				s.plain.Store(o.Team, s.cfg.Now().Add(refusedFor))
 				s.queuePicture(ctx, m, o)
