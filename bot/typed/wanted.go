@@ -71,6 +71,15 @@ func Wordless(text string) (ok, greets bool) {
 	return true, greeting.MatchString(text) || strings.ContainsAny(text, "?？")
 }
 
+var wantsRun = lazy.New(`(?i)^(?:(?:hi|hello|hey|please|pls|can you|could you|would you|i (?:want|need) to|i(?:(?:'|’)d| would) like to|let(?:(?:'|’)?s| us))[ ,]+)*` +
+	`(?:run|start|train|launch|submit|pre-?train)\b|^(?:请|麻烦|我想|我要|我需要|能不能|可以)*(?:帮我|给我|帮忙)?(?:再)?(?:跑|训练?|预训练|启动|提交|开始)`)
+
+// WantsRun reports whether text asks to start a run, and not how one does so.
+func WantsRun(text string) bool {
+	text = strings.TrimSpace(text)
+	return !isLonger(text) && wantsRun.MatchString(text) && !asksHow.MatchString(text)
+}
+
 // TheJob is what a subscription follows that is asked for with a pronoun: tell me when it fails.
 const TheJob = "it"
 
