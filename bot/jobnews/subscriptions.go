@@ -15,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/people"
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -97,7 +98,7 @@ func (nf *Notifier) Subscribe(ctx context.Context, a incoming.Ask, c *ops.Call, 
 		}
 	}
 	if on {
-		err = nf.cfg.Store.Put(ctx, record.Follow, s.key(), a.User, time.Time{})
+		err = nf.cfg.Store.Put(ctx, record.Follow, s.key(), a.User+" "+string(c.Lang), time.Time{})
 	} else {
 		title, said = textUnfollow, textUnfollowBy
 		err = errors.Join(nf.cfg.Store.Delete(ctx, record.Follow, s.key()), nf.cfg.Store.Delete(ctx, record.Missing, s.key()))
@@ -183,9 +184,17 @@ func (nf *Notifier) followersLang(ctx context.Context, j slurm.Job) (lang.Lang, 
 	if err != nil || first < 0 {
 		return "", err
 	}
+	who, l, err := nf.setBy(ctx, all[first])
+	return who.LangOr(l), err
+}
+
+// setBy returns the settings of the person who made a subscription, and the language in which they
+// made it; subscriptions of earlier versions have none.
+func (nf *Notifier) setBy(ctx context.Context, s subscription) (who people.Settings, l lang.Lang, err error) {
 	var by string
-	_, err = nf.cfg.Store.Get(ctx, record.Follow, all[first].key(), nf.now(), &by)
-	return nf.people.Settings(ctx, all[first].place.Team, by).Lang, err
+	_, err = nf.cfg.Store.Get(ctx, record.Follow, s.key(), nf.now(), &by)
+	user, in, _ := strings.Cut(by, " ")
+	return nf.people.Settings(ctx, s.place.Team, user), lang.Lang(in), err
 }
 
 // Mute stops mentioning the person for one job, or starts it again.

@@ -51,7 +51,7 @@ const (
 	Thread       = "thread"        // channel/ts → what the thread is about
 	Settings     = "settings"      // team/user → a person's settings
 	Install      = "install"       // team → its encrypted token
-	Follow       = "follow"        // a subscription → the user who made it
+	Follow       = "follow"        // a subscription → the user who made it, and their language
 	Base         = "base"          // a hash of the request → the specification that a form started from
 	Unexplained  = "unexplained"   // cluster/job → how many more times the cause of its failure is looked for
 	Remedy       = "remedy"        // cluster/job → a change that would fix a failed job
