@@ -211,7 +211,9 @@ func (b *Bot) closeCards(h heldCall, what lang.Text, tone view.Tone, result func
 		said, below := result(shown.Lang)
 		doc := shown.Doc
 		doc.Title, doc.Tone = what.In(shown.Lang)+answer.Colon.In(shown.Lang)+h.Call.Op, tone
-		doc.Sections = append(slices.Clone(doc.Sections), said)
+		if said.Text != "" || len(said.Facts) > 0 { // above the request, which fills a phone's screen
+			doc.Sections = slices.Concat([]view.Section{said}, doc.Sections)
+		}
 		r := answer.Render(doc, shown.Lang)
 		owed = append(owed, b.out.Owe(shown.Key+"/decided", shown.Key, outbox.Message{
 			Do: outbox.Update, Team: shown.Place.Team, Channel: shown.Place.Channel, Ref: shown.Key,

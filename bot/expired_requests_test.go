@@ -63,6 +63,7 @@ func TestAnExpiredRequestLosesItsButtons(t *testing.T) {
 				for _, part := range []string{`"gpt": 2 nodes`, "more than 8 GPUs", `"user_id":"U1"`, "asks again"} {
 					require.Contains(t, drawn, part, "who asked for what, and how to ask again")
 				}
+				require.Less(t, strings.Index(drawn, "Nobody decided in time"), strings.Index(drawn, "SHA-256"), "what became of it stands first")
 				told := s.said("Nobody decided your request in time: submit", `"gpt": 2 nodes`)
 				require.Equal(t, "DU1", told.Channel)
 
