@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/people"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -66,11 +67,18 @@ func (b *Bot) poll(ctx context.Context, seen map[string]bool) error {
 		if seen[r.ID] {
 			continue
 		}
-		if err := b.cfg.Store.Enqueue(ctx, b.agentAsks(ctx, r)...); err != nil {
+		places := b.people.Deciders(ctx)
+		if err := b.awaits(ctx, r.ID, waitingRequest{Agent: &r, Places: places, Until: r.Until}); err != nil {
+			return err
+		}
+		if err := b.cfg.Store.Enqueue(ctx, b.agentAsks(ctx, r, places)...); err != nil {
 			return err
 		}
 		seen[r.ID] = true
 		b.out.Wake()
+	}
+	if err := b.closeOld(ctx, asked); err != nil {
+		return err
 	}
 	told, err := b.cfg.Service.Notices(ctx)
 	if err != nil {
@@ -92,8 +100,8 @@ func (b *Bot) langAt(ctx context.Context, p card.Place) lang.Lang {
 }
 
 // agentAsks returns the message with the two buttons, one for each place.
-func (b *Bot) agentAsks(ctx context.Context, r ops.Approval) (owed []store.SlackMessage) {
-	for _, p := range b.people.Deciders(ctx) {
+func (b *Bot) agentAsks(ctx context.Context, r ops.Approval, places []card.Place) (owed []store.SlackMessage) {
+	for _, p := range places {
 		l := b.langAt(ctx, p)
 		rendered := answer.Render(agentDoc(r, l), l)
 		first := rendered.Messages[0]
@@ -144,29 +152,54 @@ func (b *Bot) declinePressed(ctx context.Context, a incoming.Ask) []store.SlackM
 // decide records an operator's decision, and edits the request in every place that shows it.
 func (b *Bot) decide(ctx context.Context, a incoming.Ask, yes bool) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
+	// The request is taken off the waiting ones first, so that closeOld does not find it decided
+	// by somebody who is unknown here.
+	var w waitingRequest
+	waits, err := b.cfg.Store.Take(ctx, record.Waiting, a.Value, b.now(), &w)
+	b.warn("request", err, "id", a.Value)
 	r, err := b.cfg.Service.Decide(ctx, a.Value, c.Who, a.Team+"/"+a.User, yes, a.Fields[reasonField])
 	if err != nil {
+		if waits {
+			b.warn("request", b.awaits(ctx, a.Value, w), "id", a.Value)
+		}
 		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
+	}
+	if !waits {
+		w.Places = b.people.Deciders(ctx)
 	}
 	title, tone := textAgentYes, view.Good
 	if !yes {
 		title, tone = textAgentNo, view.Bad
 	}
-	var owed []store.SlackMessage
-	for _, p := range b.people.Deciders(ctx) {
+	// An edit notifies nobody, so this mention only names the operator.
+	owed := b.closeAgentCards(ctx, r, w.Places, title, tone, func(l lang.Lang) []slack.Block { return []slack.Block{personLine(textDecidedBy, a.User, l)} })
+	return append(owed, b.tellAgentsPerson(ctx, r, title, tone, a)...)
+}
+
+// closeAgentCards takes the buttons off an agent's request wherever it is shown, and says what
+// became of it.
+func (b *Bot) closeAgentCards(
+	ctx context.Context, r ops.Approval, places []card.Place, title lang.Text, tone view.Tone, below func(lang.Lang) []slack.Block,
+) (owed []store.SlackMessage) {
+	for _, p := range places {
 		l := b.langAt(ctx, p)
 		doc := agentDoc(r, l)
 		doc.Title, doc.Tone = title.In(l), tone
 		rendered := answer.Render(doc, l)
-		// An edit notifies nobody, so this mention only names the operator.
-		bs := slices.Concat(rendered.Messages[0], []slack.Block{personLine(textDecidedBy, a.User, l)})
+		first := rendered.Messages[0]
+		bs := slices.Concat(first[:min(len(first), answer.MaxBlocks-2)], below(l))
 		key := agentKey(r.ID, p)
 		owed = append(owed, b.out.Owe(key+"/decided", key,
 			outbox.Message{Do: outbox.Update, Team: p.Team, Ref: key, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))
 	}
-	// The person for whom the agent works is told, unless they have decided themselves.
+	return owed
+}
+
+// tellAgentsPerson tells the people for whom the agent works what became of its request, unless
+// they have decided themselves.
+func (b *Bot) tellAgentsPerson(ctx context.Context, r ops.Approval, title lang.Text, tone view.Tone, by incoming.Ask) (owed []store.SlackMessage) {
 	for _, who := range b.people.PeopleOf(ctx, r.Who.User) {
-		if who.Channel == a.User && (who.Team == "" || who.Team == a.Team) {
+		if who.Channel == by.User && (who.Team == "" || who.Team == by.Team) {
 			continue
 		}
 		l := b.langAt(ctx, who)

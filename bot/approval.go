@@ -3,8 +3,10 @@ package bot
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -15,10 +17,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/people"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -29,6 +33,8 @@ var (
 	textOperators = lang.Text{EN: "only operators may approve", ZH: "只有管理员可以审批"}
 	textRefused   = lang.Text{EN: "An operator has declined your request. Nothing was done.", ZH: "管理员已拒绝您的申请，没有执行任何操作。"}
 	textAskedHow  = lang.Text{EN: "I have asked the operators. Their answer will come here. The request ends after %s; if none has come by then, ask again.", ZH: "已通知管理员，结果会在这里告知您。申请在%s后失效；届时仍无结果，请重新申请。"}
+	textAskedOnce = lang.Text{EN: "You have asked for this already", ZH: "您已提交过相同的申请"}
+	textOnceWaits = lang.Text{EN: "The operators have not decided yet. They were not asked a second time.", ZH: "管理员尚未审批，没有重复发送申请。"}
 	textApproval  = lang.Text{EN: "Approval needed", ZH: "需要审批"}
 	textApprove   = lang.Text{EN: "Approve", ZH: "批准"}
 	textDecline   = lang.Text{EN: "Decline", ZH: "拒绝"}
@@ -50,8 +56,44 @@ func (b *Bot) needsApproval(c *ops.Call, op ops.Op, in any) string {
 	return b.cfg.Policy.Approve(op.Name, in).In(c.Lang)
 }
 
-// askApproval asks the operators, in the approval channel or the channel of the request. The
-// message shows all that would be done. Its two buttons carry the random id of the held call.
+// A requestCard is the message in which one place shows a request: its outbox key, its language,
+// and what was posted, so that the decision can be added to it.
+type requestCard struct {
+	Key   string     `json:"key"`
+	Place card.Place `json:"place"`
+	Lang  lang.Lang  `json:"lang"`
+	Doc   view.Doc   `json:"doc"`
+}
+
+// requestKey returns the key of the first message that shows a request.
+func requestKey(a incoming.Ask) string { return "approve/" + a.Key }
+
+// operatorsAt returns where the operators are asked: in the approval channel, or in the channel
+// of the request. Nobody else reads a direct message, so a request from there goes to each
+// operator directly. instead is the operator who gets the request where the channel refuses it.
+func (b *Bot) operatorsAt(ctx context.Context, a incoming.Ask) (places []card.Place, instead string) {
+	operators := slices.DeleteFunc(b.people.Operators(ctx), func(p card.Place) bool { return p.Channel == a.User })
+	for _, p := range operators {
+		if instead == "" && (strings.HasPrefix(p.Channel, "U") || strings.HasPrefix(p.Channel, "W")) {
+			instead = p.Channel
+		}
+	}
+	switch {
+	case b.cfg.Policy.ApprovalChannel != "":
+		places = b.people.Deciders(ctx)
+	case !a.Direct && a.Channel != "", len(operators) == 0:
+		places = []card.Place{{Channel: a.Channel}}
+	default:
+		places = operators
+	}
+	for i := range places {
+		places[i].Team = cmp.Or(places[i].Team, a.Team)
+	}
+	return places, instead
+}
+
+// askApproval asks the operators. The message shows all that would be done. Its two buttons
+// carry the random id of the held call.
 func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in any, t typed.Call, why string) []store.SlackMessage {
 	asked := *c
 	asked.Confirmed = false
@@ -63,60 +105,122 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 		return b.answerResult(ctx, a, c, op, in, result, t)
 	}
 	until := b.now().Add(b.cfg.Service.ApprovalLifetime())
-	doc := view.Doc{Title: textApproval.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Facts: []view.Fact{
-		{Name: people.ActsAs.In(c.Lang), Value: c.Who.User},
-		{Name: textWhy.In(c.Lang), Value: why},
-	}, Items: t.Note}}}
-	doc.Sections = append(doc.Sections, r.Sections(c.Lang)...)
-	key := "approve/" + a.Key
-	id, err := b.hold(ctx, heldCall{Call: t, Ask: a, Approve: true, Digest: r.Digest, Shown: r.Shown, Asked: doc, Message: key, Until: until})
+	headline := lang.Text{EN: redact.Text(r.Headline.EN), ZH: redact.Text(r.Headline.ZH)}
+	h := heldCall{Call: t, Ask: a, Approve: true, Digest: r.Digest, Shown: r.Shown, Headline: headline, Until: until}
+	if had, asked := b.askedBefore(ctx, h); asked {
+		told := view.Doc{Title: textAskedOnce.In(c.Lang), Tone: view.Warn}
+		told.Sections = []view.Section{{Text: h.Headline.In(c.Lang)}, {Text: textOnceWaits.In(c.Lang)}}
+		return b.reply.Doc(a, told, false, timeLine(textEnds, had.Until, c.Lang))
+	}
+	places, instead := b.operatorsAt(ctx, a)
+	for i, p := range places {
+		key, l := requestKey(a), b.people.Settings(ctx, p.Team, p.Channel).LangOr(c.Lang)
+		if i > 0 {
+			key += "@" + p.Team + "/" + p.Channel
+		}
+		doc := view.Doc{Title: textApproval.In(l), Tone: view.Warn, Sections: []view.Section{{Facts: []view.Fact{
+			{Name: people.ActsAs.In(l), Value: c.Who.User},
+			{Name: textWhy.In(l), Value: b.cfg.Policy.Approve(op.Name, in).In(l)},
+		}, Items: t.Note}}}
+		doc.Sections = append(doc.Sections, r.Sections(l)...)
+		h.Cards = append(h.Cards, requestCard{key, p, l, doc})
+	}
+	id, err := b.hold(ctx, h)
+	if err == nil {
+		err = b.awaits(ctx, id, waitingRequest{Held: &h, Until: until})
+	}
 	if err != nil {
 		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
-	row := approvalRow(answer.ActYes, answer.ActNo, id, c.Lang)
-	rendered := answer.Render(doc, c.Lang)
-	first := rendered.Messages[0] // about ten blocks; a long request continues in the thread
-	to := cmp.Or(b.cfg.Policy.ApprovalChannel, a.Channel)
-	// An edit adds the requester's name, since a mention in a new message would notify them
-	// about their own request.
-	ends := timeLine(textEnds, until, c.Lang)
-	posted := slices.Concat(first, []slack.Block{ends, row})
-	named := slices.Concat(first, []slack.Block{ends, personLine(textRequester, a.User, c.Lang), row})
-	owed := []store.SlackMessage{
-		b.out.Owe(key, key, outbox.Message{Do: outbox.Post, Team: a.Team, Channel: to, Text: rendered.Text, Blocks: answer.BlocksJSON(posted)}),
-		b.out.Owe(key+"/named", key, outbox.Message{Do: outbox.Update, Team: a.Team, Ref: key, Text: rendered.Text, Blocks: answer.BlocksJSON(named)}),
-	}
-	for i, bs := range rendered.Messages[1:] {
-		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/more%d", key, i), key+"/thread",
-			outbox.Message{Do: outbox.Post, Team: a.Team, Channel: to, ThreadOf: key, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))
-	}
-	for i, f := range rendered.Files {
-		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", key, i), key+"/thread", outbox.Message{Do: outbox.Upload, Team: a.Team, ThreadOf: key, File: &f}))
+	var owed []store.SlackMessage
+	for _, shown := range h.Cards {
+		owed = append(owed, b.postRequest(shown, h, id, instead)...)
 	}
 	how := textAskedHow.With(lang.Span(b.cfg.Service.ApprovalLifetime())).In(c.Lang)
 	told := view.Doc{Title: form.TextAsked.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: why}, {Text: how}}}
 	return append(owed, b.reply.Doc(a, told, false)...)
 }
 
+// askedBefore returns the person's equal request that still waits.
+func (b *Bot) askedBefore(ctx context.Context, h heldCall) (had heldCall, ok bool) {
+	ids, err := b.cfg.Store.Keys(ctx, record.Waiting, b.now())
+	b.warn("requests", err)
+	for _, id := range ids {
+		var w waitingRequest
+		if ok, err := b.cfg.Store.Get(ctx, record.Waiting, id, b.now(), &w); err != nil || !ok || w.Held == nil || !b.now().Before(w.Until) {
+			continue
+		}
+		if w.Held.Cards[0].Key == requestKey(h.Ask) { // this request, which a crash interrupted before anybody saw it
+			b.warn("request", errors.Join(b.cfg.Store.Delete(ctx, record.Waiting, id), b.cfg.Store.Delete(ctx, record.Held, id)), "id", id)
+			continue
+		}
+		if openID(w.Held.Ask, w.Held.Call) == openID(h.Ask, h.Call) && w.Held.Digest == h.Digest && w.Held.Shown == h.Shown {
+			return *w.Held, true
+		}
+	}
+	return had, false
+}
+
+// postRequest posts a request in one place.
+func (b *Bot) postRequest(shown requestCard, h heldCall, id, instead string) []store.SlackMessage {
+	key, l, to := shown.Key, shown.Lang, shown.Place
+	row := approvalRow(answer.ActYes, answer.ActNo, id, l)
+	rendered := answer.Render(shown.Doc, l)
+	first := rendered.Messages[0] // about ten blocks; a long request continues in the thread
+	// An edit adds the requester's name, since a mention in a new message would notify them
+	// about their own request.
+	ends := timeLine(textEnds, h.Until, l)
+	posted := slices.Concat(first, []slack.Block{ends, row})
+	named := slices.Concat(first, []slack.Block{ends, personLine(textRequester, h.Ask.User, l), row})
+	owed := []store.SlackMessage{
+		b.out.Owe(key, key, outbox.Message{
+			Do: outbox.Post, Team: to.Team, Channel: to.Channel, Instead: instead, Text: rendered.Text, Blocks: answer.BlocksJSON(posted),
+		}),
+		b.out.Owe(key+"/named", key, outbox.Message{
+			Do: outbox.Update, Team: to.Team, Channel: to.Channel, Ref: key, Text: rendered.Text, Blocks: answer.BlocksJSON(named),
+		}),
+	}
+	for i, bs := range rendered.Messages[1:] {
+		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/more%d", key, i), key+"/thread",
+			outbox.Message{Do: outbox.Post, Team: to.Team, Channel: to.Channel, ThreadOf: key, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))
+	}
+	for i, f := range rendered.Files {
+		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", key, i), key+"/thread", outbox.Message{Do: outbox.Upload, Team: to.Team, ThreadOf: key, File: &f}))
+	}
+	return owed
+}
+
 // decisionEdit replaces the buttons of an approval request by the decision, who made it, when
 // and why.
-func (b *Bot) decisionEdit(a incoming.Ask, h heldCall, l lang.Lang, what lang.Text, tone view.Tone, reason string, job *slurm.JobID) []store.SlackMessage {
-	doc := h.Asked
-	doc.Title, doc.Tone = fmt.Sprintf("%s: %s", what.In(l), h.Call.Op), tone
-	var facts []view.Fact
-	if reason != "" {
-		facts = append(facts, view.Fact{Name: textWhyNot.In(l), Value: reason})
-	}
-	if job != nil {
-		facts = append(facts, view.Fact{Name: textMadeJob.In(l), Value: string(*job)})
-	}
-	doc.Sections = append(slices.Clone(doc.Sections), view.Section{Facts: facts})
-	r := answer.Render(doc, l)
-	bs := slices.Concat(r.Messages[0], []slack.Block{
-		personLine(textRequester, h.Ask.User, l), personLine(textDecidedBy, a.User, l), timeLine(textDecidedAt, b.now(), l),
+func (b *Bot) decisionEdit(a incoming.Ask, h heldCall, what lang.Text, tone view.Tone, reason lang.Text, job slurm.JobID) []store.SlackMessage {
+	return b.closeCards(h, what, tone, func(l lang.Lang) (said view.Section, below []slack.Block) {
+		if r := reason.In(l); r != "" {
+			said.Facts = append(said.Facts, view.Fact{Name: textWhyNot.In(l), Value: r})
+		}
+		if job != "" {
+			said.Facts = append(said.Facts, view.Fact{Name: textMadeJob.In(l), Value: string(job)})
+		}
+		return said, []slack.Block{personLine(textRequester, h.Ask.User, l), personLine(textDecidedBy, a.User, l), timeLine(textDecidedAt, b.now(), l)}
 	})
-	return []store.SlackMessage{b.out.Owe(h.Message+"/decided", h.Message,
-		outbox.Message{Do: outbox.Update, Team: h.Ask.Team, Ref: h.Message, Text: r.Text, Blocks: answer.BlocksJSON(bs)})}
+}
+
+// closeCards takes the buttons off a request wherever it is shown, and says in their place what
+// became of it, in the language of each place.
+func (b *Bot) closeCards(h heldCall, what lang.Text, tone view.Tone, result func(lang.Lang) (view.Section, []slack.Block)) (owed []store.SlackMessage) {
+	for _, shown := range h.Cards {
+		said, below := result(shown.Lang)
+		doc := shown.Doc
+		doc.Title, doc.Tone = what.In(shown.Lang)+answer.Colon.In(shown.Lang)+h.Call.Op, tone
+		if said.Text != "" || len(said.Facts) > 0 { // above the request, which fills a phone's screen
+			doc.Sections = slices.Concat([]view.Section{said}, doc.Sections)
+		}
+		r := answer.Render(doc, shown.Lang)
+		owed = append(owed, b.out.Owe(shown.Key+"/decided", shown.Key, outbox.Message{
+			Do: outbox.Update, Team: shown.Place.Team, Channel: shown.Place.Channel, Ref: shown.Key,
+			Text: r.Text, Blocks: answer.BlocksJSON(slices.Concat(r.Messages[0], below)),
+		}))
+	}
+	return owed
 }
 
 // approvalRow returns the buttons below a request; their value is the request's id.
@@ -179,17 +283,13 @@ func (b *Bot) approved(ctx context.Context, a incoming.Ask, c *ops.Call, h heldC
 		result, err = op.Run(ctx, call, in)
 	}
 	if err != nil {
-		owed := b.decisionEdit(a, h, c.Lang, textApprovedB, view.Warn, ops.AsError(err).Message.In(c.Lang), nil)
+		owed := b.decisionEdit(a, h, textApprovedB, view.Warn, ops.AsError(err).Message, "")
 		if told, open := b.unknownOutcome(ctx, asker, call, h.Call, in); open {
 			return append(owed, told...)
 		}
 		return append(owed, b.tellRequester(a, h, b.failed(ops.AsError(err), result, call))...)
 	}
-	var job *slurm.JobID
-	if id := typed.StringField(result, "job_id"); id != "" {
-		job = (*slurm.JobID)(&id)
-	}
-	owed := b.decisionEdit(a, h, c.Lang, textApprovedB, view.Good, "", job)
+	owed := b.decisionEdit(a, h, textApprovedB, view.Good, lang.Text{}, slurm.JobID(typed.StringField(result, "job_id")))
 	if v, ok := result.(view.Viewer); ok {
 		owed = append(owed, b.tellRequester(a, h, v.View(call.Lang))...)
 	}

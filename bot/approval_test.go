@@ -144,7 +144,7 @@ func TestADeclineTakesAReasonAndARequestEnds(t *testing.T) {
 		}
 		yes, _ := buttonOf(t, q, "Approve")
 		s.Press(q, yes, value, "U5")
-		s.said("This question was already answered", "ask again if it is still needed")
+		s.said("This request was decided already, or it has expired")
 		require.Zero(t, s.yard.count())
 		require.Contains(t, s.at(q), "Declined: submit", "a late press does not wipe the decision off the channel")
 	})

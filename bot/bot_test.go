@@ -175,6 +175,8 @@ type stage struct {
 	url   string
 	// service is the service whose operations the bot calls.
 	service *ops.Service
+	// stop ends the bot, and begin starts it again.
+	stop, begin func()
 }
 
 // play starts a Slack and the bot. The person U1 is the cluster user ada.
@@ -207,7 +209,8 @@ func play(t testing.TB, change ...func(*bot.Config)) *stage {
 		s.Slack = slacktest.StartInMemory(t, slack)
 	}
 	cfg.APIURL = cmp.Or(cfg.APIURL, s.APIURL)
-	s.bot = running(t, cfg)
+	s.begin = func() { s.bot, s.stop = started(t, cfg) }
+	s.begin()
 	s.service = cfg.Service
 	s.url = slacktest.ServeInMemory(t, s.bot.Handler())
 	s.Target(s.url)
@@ -217,16 +220,24 @@ func play(t testing.TB, change ...func(*bot.Config)) *stage {
 // running runs a bot and its watchers until the test ends.
 func running(t testing.TB, cfg bot.Config) *bot.Bot {
 	t.Helper()
+	b, _ := started(t, cfg)
+	return b
+}
+
+// started runs a bot and its watchers until stop is called or the test ends.
+func started(t testing.TB, cfg bot.Config) (b *bot.Bot, stop func()) {
+	t.Helper()
 	b, err := bot.New(cfg)
 	require.NoError(t, err)
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	for _, w := range cfg.Watchers {
 		all.Go(func() { w.Run(ctx) })
 	}
 	all.Go(func() { _ = b.Run(ctx) })
-	t.Cleanup(func() { stop(); all.Wait() })
-	return b
+	stop = func() { cancel(); all.Wait() }
+	t.Cleanup(stop)
+	return b, stop
 }
 
 // text returns all texts of a message.

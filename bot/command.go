@@ -36,6 +36,7 @@ import (
 
 // command answers the slash command /megatron, and buttons whose value is a command.
 func (b *Bot) command(ctx context.Context, a incoming.Ask) []store.SlackMessage {
+	a.Text = b.namePeople(ctx, a)
 	t := typed.Read(a.Text)
 	c := b.people.Call(ctx, a)
 	words, f := typed.TakeFlags(typed.Unglue(t.Words))
@@ -127,6 +128,12 @@ func applyFlags(c *ops.Call, f typed.Flags) (err *ops.Error) {
 
 // perform runs the operation, or the bot's own command, of that name.
 func (b *Bot) perform(ctx context.Context, a incoming.Ask, c *ops.Call, name string, words []string, t typed.Text, f typed.Flags) []store.SlackMessage {
+	if name != "ask" {
+		var err *ops.Error
+		if words, err = peopleIn(c, name, words); err != nil {
+			return b.reply.Doc(a, answer.Error(err, c.Lang), false)
+		}
+	}
 	if slices.Contains(typed.OwnWords, name) {
 		return b.ownCommand(ctx, a, c, name, words, f)
 	}
@@ -313,17 +320,20 @@ type heldCall struct {
 	Digest string `json:"digest,omitempty"`
 	// Shown names what else was shown, as ops.Error.Shown does. Nothing else is done.
 	Shown string `json:"shown,omitempty"`
-	// Asked is the approval request as it was posted, so that the decision can be added to it.
-	// Message is the outbox key of its message, and Until is when the request expires.
-	Asked   view.Doc  `json:"asked,omitzero"`
-	Message string    `json:"message,omitempty"`
-	Until   time.Time `json:"until,omitzero"`
+	// Cards are the messages that show an approval request, Headline is its first line, and
+	// Until is when it expires.
+	Cards    []requestCard `json:"cards,omitempty"`
+	Headline lang.Text     `json:"headline,omitzero"`
+	Until    time.Time     `json:"until,omitzero"`
 }
 
 // hold stores the call and returns its id, which cannot be guessed. A request that is carried
 // out again after a crash holds the same call under a new id.
 func (b *Bot) hold(ctx context.Context, h heldCall) (id string, err error) {
 	id = rand.Text()
+	if h.Approve {
+		id = requestMark + id
+	}
 	if h.Until.IsZero() {
 		h.Until = b.now().Add(time.Hour)
 	}
@@ -387,7 +397,11 @@ func (b *Bot) button(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	if handle := b.buttonHandlers()[action]; handle != nil {
 		return handle(ctx, a)
 	}
-	return nil // a link button, or a button of an older version
+	if a.View != "" {
+		return nil // a field of a form
+	}
+	l := b.people.LangOf(ctx, a)
+	return b.reply.Doc(a, view.Doc{Title: textOldButton.In(l), Tone: view.Warn, Next: []string{"help"}}, false)
 }
 
 // answered runs a held call, or drops it. Of two presses only the first has an effect, and the
@@ -397,7 +411,7 @@ func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.Sl
 	var h heldCall
 	found, err := b.cfg.Store.Get(ctx, record.Held, a.Value, b.now(), &h)
 	if err != nil || !found {
-		return b.reply.Doc(a, view.Doc{Title: textExpired.In(l), Tone: view.Warn}, false)
+		return b.answeredLate(ctx, a, l)
 	}
 	c := b.people.Call(ctx, a)
 	if refusal := b.mayAnswer(ctx, a, c, h); refusal != nil {
@@ -408,7 +422,10 @@ func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.Sl
 	}
 	owner, err := b.cfg.Store.Claim(ctx, record.Claim, a.Value, a.Key, b.now().Add(2*time.Hour))
 	if err != nil || owner != a.Key {
-		return b.reply.Doc(a, view.Doc{Title: textExpired.In(l), Tone: view.Warn}, false)
+		return b.answeredLate(ctx, a, l)
+	}
+	if h.Approve {
+		b.warn("request", b.cfg.Store.Delete(ctx, record.Waiting, a.Value), "id", a.Value)
 	}
 	if !yes {
 		return b.declined(ctx, a, c, h)
@@ -450,9 +467,10 @@ func (b *Bot) declined(ctx context.Context, a incoming.Ask, c *ops.Call, h heldC
 	}
 	reason := a.Fields[reasonField]
 	b.audit(ctx, c, "decline", b.decision(h, reason), nil)
-	told := view.Doc{Title: textRefused.In(c.Lang), Tone: view.Warn}
+	l := b.people.LangOf(ctx, h.Ask) // the requester's, who reads it
+	told := view.Doc{Title: textRefused.In(l), Tone: view.Warn}
 	if reason != "" {
-		told.Sections = []view.Section{{Facts: []view.Fact{{Name: textWhyNot.In(c.Lang), Value: reason}}}}
+		told.Sections = []view.Section{{Facts: []view.Fact{{Name: textWhyNot.In(l), Value: reason}}}}
 	}
-	return append(b.decisionEdit(a, h, c.Lang, textDeclinedB, view.Bad, reason, nil), b.tellRequester(a, h, told)...)
+	return append(b.decisionEdit(a, h, textDeclinedB, view.Bad, lang.Same(reason), ""), b.tellRequester(a, h, told)...)
 }

@@ -152,6 +152,17 @@ func TestARequestGoesToTheOperatorsChannel(t *testing.T) {
 	})
 }
 
+// A button of a version that is gone says that it does nothing.
+func TestAButtonThatNobodyKnowsSaysSo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		q := s.next("help")
+		s.Press(q, "of_an_older_version:1", "x", "U1")
+		require.Equal(t, "U1", s.said("This button is of another version").Only)
+	})
+}
+
 // A question whose held call is gone has expired, whatever button is pressed.
 func TestAQuestionThatIsOverSaysSo(t *testing.T) {
 	t.Parallel()
@@ -160,7 +171,7 @@ func TestAQuestionThatIsOverSaysSo(t *testing.T) {
 		q := s.next("submit " + spec)
 		action, _ := buttonOf(t, q, "Yes, do it")
 		s.Press(q, action, "no-such-question", "U1")
-		s.said("This question was already answered")
+		s.said("This question has expired")
 		require.Zero(t, s.yard.count())
 	})
 }

@@ -1,15 +1,19 @@
 package bot
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/slack-go/slack"
 
+	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/help"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
@@ -22,7 +26,8 @@ import (
 // followUp answers a short question from the diagnosis, in the thread of a failed job or of
 // logs that were diagnosed there: which node was it, is a retry worth it, has it happened
 // before. ok is false for any other question, and for questions about a job's progress.
-func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, text string) (owed []store.SlackMessage, ok bool) {
+func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, asked string) (owed []store.SlackMessage, ok bool) {
+	text := asked
 	words := strings.Fields(text)
 	if len(words) == 0 {
 		return nil, false
@@ -33,14 +38,15 @@ func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, text st
 	if _, wants := typed.WantedCommand(text); wants && len(words) > 2 {
 		return nil, false
 	}
-	if a.Thread == "" || !typed.AsksOn(text) || !report.Asks(text) || !b.people.MayRead(a, c) {
+	avoids, whose := typed.AvoidsNode(text), typed.AsksWhoTook(text)
+	if a.Thread == "" || !typed.AsksOn(text) || !avoids && !whose && !report.Asks(text) || !b.people.MayRead(a, c) {
 		return nil, false
 	}
 	here, ok := b.jobHere(ctx, a)
 	target := string(here.ID)
 	if !ok {
 		target = b.conversationOf(ctx, a).Log // for logs without a job, the logs answer every such question
-	} else if name, other := typed.AskedOfIt(text); other && name != typed.Again {
+	} else if name, other := typed.AskedOfIt(text); other && name != typed.Again && !avoids && !whose && (name != "diagnose" || !typed.AsksWhich(text)) {
 		return nil, false
 	}
 	if target == "" || b.namesOther(ctx, a, c, text, here) {
@@ -49,6 +55,12 @@ func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, text st
 	k, known, err := b.news.Card(ctx, here.Cluster, here.ID)
 	if err != nil || here.ID != "" && card.ToneOf(b.stateOf(ctx, here, k)) != view.Bad {
 		return nil, false
+	}
+	if whose && known {
+		return b.whoTook(ctx, a, c, k), true
+	}
+	if !report.Asks(text) {
+		text = textWhichNode.In(c.Lang)
 	}
 	op, _ := operations.Lookup("diagnose")
 	in := &joblogs.DiagnoseIn{Target: target, Question: text, OnCluster: ops.OnCluster{Cluster: here.Cluster}}
@@ -63,12 +75,17 @@ func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, text st
 	if lines, isList := strings.CutPrefix(d.Answer, "- "); isList {
 		doc.Sections[0] = view.Section{Items: strings.Split(lines, "\n- ")}
 	}
-	if name, _ := typed.AskedOfIt(text); name == typed.Again && here.ID != "" {
-		doc.Next = help.Reruns(onCluster(string(here.ID), here.Cluster, c), c.Lang).Next
-	}
+	row := card.Buttons(k, c.Lang)
+	name, _ := typed.AskedOfIt(asked)
+	again := here.ID != "" && (name == typed.Again || avoids)
 	below := []slack.Block{feedback(op.Name, c.Lang)}
-	if row := card.Buttons(k, c.Lang); known && row != nil && len(doc.Sections[0].Items) > 0 {
-		below = append([]slack.Block{row}, below...)
+	switch nodes := nodesToAvoid(d.Report); {
+	case avoids && here.ID != "" && len(nodes) > 0:
+		below = slices.Insert(below, 0, withoutNodes(here, nodes, c.Lang))
+	case again && (!known || row == nil || len(k.News.Fix)+len(k.News.Exclude) == 0):
+		doc.Next = help.Reruns(onCluster(string(here.ID), here.Cluster, c), c.Lang).Next
+	case known && row != nil && (again || len(doc.Sections[0].Items) > 0):
+		below = slices.Insert(below, 0, row)
 	}
 	return b.reply.Doc(a, doc, true, below...), true
 }
@@ -92,4 +109,40 @@ func (b *Bot) namesOther(ctx context.Context, a incoming.Ask, c *ops.Call, text 
 	}
 	job, _, ok := b.askedOfNamed(ctx, a, c, text)
 	return ok && job != here
+}
+
+var (
+	textWhichNode  = lang.Text{EN: "which node was it?", ZH: "哪个节点？"}
+	textWithoutN   = lang.Text{EN: "Retry without %s", ZH: "排除 %s 后重试"}
+	textNobodyTook = lang.Text{EN: "Nobody has said so yet.", ZH: "还没有人认领。"}
+	textTookIt     = lang.Text{EN: "👀 %s looks after it", ZH: "👀 %s 正在处理"}
+)
+
+// whoTook says who takes care of the failure that a card shows. A mention would call them.
+func (b *Bot) whoTook(ctx context.Context, a incoming.Ask, c *ops.Call, k card.Card) []store.SlackMessage {
+	if k.Taken == "" {
+		var below []slack.Block
+		if row := card.Buttons(k, c.Lang); row != nil {
+			below = append(below, row)
+		}
+		return b.reply.Doc(a, view.Doc{Sections: []view.Section{{Text: textNobodyTook.In(c.Lang)}}}, true, below...)
+	}
+	who, _ := b.people.Linked(ctx, cmp.Or(k.Team, a.Team), k.Taken)
+	return b.reply.Doc(a, view.Doc{Sections: []view.Section{{Text: textTookIt.With(cmp.Or(who.User, k.Taken)).In(c.Lang)}}}, true)
+}
+
+// nodesToAvoid returns the nodes that a retry should avoid or, where nothing shows that a node is
+// at fault, the node of the root cause.
+func nodesToAvoid(r report.Report) []string {
+	if len(r.ExcludeNodes) == 0 && r.RootNode != nil {
+		return []string{*r.RootNode}
+	}
+	return r.ExcludeNodes
+}
+
+// withoutNodes returns the button that submits a job again without nodes, after a confirmation.
+func withoutNodes(job jobRef, nodes []string, l lang.Lang) slack.Block {
+	names := strings.Join(nodes, ",")
+	e := slack.NewButtonBlockElement(card.ActAvoid+":asked", card.ID(job.Cluster, job.ID)+" "+names, answer.Label(answer.Cut(textWithoutN.With(names).In(l), 75)))
+	return slack.NewActionBlock("", e)
 }

@@ -70,6 +70,45 @@ func TestQuestionsInAFailedJobsThreadAreAnsweredFromItsDiagnosis(t *testing.T) {
 	})
 }
 
+// Whoever asks for more than a fact gets the button for it: a retry without the node, the fix, and
+// the failure's taking.
+func TestAWishInAFailedJobsThreadHasItsButton(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		c := failedJob(t, s)
+		for i, row := range []struct{ asked, says, button string }{
+			{"retry it without that node", "the same job would fail again", "Retry without gpu-07"},
+			{"can we try a different node?", "gpu-07", "Retry without gpu-07"},
+			{"不带那个节点重跑", "原样重跑还会失败", "排除 gpu-07 后重试"},
+			{"第几个 rank 先挂的?", "rank 3，节点 gpu-07", ""},
+			{"who is looking at this?", "Nobody has said so yet", "I look after it"},
+			{"谁在处理？", "还没有人认领", "我来处理"},
+			{"what was the loss?", "2.346", ""},
+			{"did it save a checkpoint?", "gpt · failed", ""},
+			{"有 checkpoint 吗", "gpt · 失败", ""},
+		} {
+			msg := s.inThread(c, row.asked, "1700000003.00020"+string(rune('0'+i)))[0]
+			require.Contains(t, text(msg), row.says, row.asked)
+			if row.button != "" {
+				buttonOf(t, msg, row.button)
+			}
+		}
+		s.PressLabel(s.said("Nobody has said so yet"), "I look after it", "U5")
+		s.said("grace looks after it")
+		late := s.said("Nobody has said so yet") // in a window that was not drawn again
+		s.PressLabel(late, "I look after it", "U6")
+		s.Wait("who was faster", func(st slacktest.State) bool {
+			return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
+				return m.Only == "U6" && strings.Contains(text(m), "grace looks after it")
+			})
+		})
+		require.Contains(t, text(s.inThread(c, "who is handling this", "1700000003.000300")[0]), "grace looks after it")
+		s.PressLabel(s.said("the same job would fail again", "Retry without gpu-07"), "Retry without gpu-07", "U1")
+		s.said("Please confirm", "#SBATCH --exclude=gpu-07")
+	})
+}
+
 // A question that names another job, or that is about the cluster, is not about the thread's job.
 func TestAQuestionInAThreadMayBeAboutAnotherJob(t *testing.T) {
 	t.Parallel()

@@ -350,3 +350,70 @@ func curve(losses ...float64) (ps []metrics.Point) {
 	}
 	return ps
 }
+
+// A job that somebody requeues after its end goes on in its card: the card shows that it waits
+// and runs, and its next end is reported in the thread like the first one.
+func TestAJobThatIsRequeuedAfterItsEndGoesOnInItsCard(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, watched)
+		c := submitted(t, s)
+		exit := "1:0"
+		is := func(state slurm.State, change func(*slurm.Job)) {
+			j, err := s.yard.Job(t.Context(), "4711")
+			require.NoError(t, err)
+			j.State = state
+			change(&j)
+			s.yard.put(j)
+		}
+		now := func() *time.Time { return new(time.Now()) }
+		ends := func(n int) {
+			t.Helper()
+			s.Wait("the end in the thread", func(st slacktest.State) bool {
+				told := 0
+				for _, m := range st.Messages {
+					if m.Thread == c.TS && strings.Contains(text(m), "ended without saying why") {
+						told++
+					}
+				}
+				return told == n
+			})
+		}
+		is(slurm.Running, func(j *slurm.Job) { j.StartedAt, j.Nodes = now(), []string{"n1"} })
+		waitingCard(s, "4711", "running")
+		is(slurm.Failed, func(j *slurm.Job) { j.EndedAt, j.ExitCode = now(), &exit })
+		waitingCard(s, "4711", "failed")
+		ends(1)
+
+		time.Sleep(time.Minute)
+		is(slurm.Pending, func(j *slurm.Job) { // as `scontrol requeue` leaves it, on a site without accounts
+			j.SubmittedAt, j.StartedAt, j.EndedAt, j.ExitCode, j.Nodes, j.Reason = now(), nil, nil, nil, nil, "BeginTime"
+		})
+		require.NotContains(t, text(waitingCard(s, "4711", "waiting")), "failed")
+		time.Sleep(time.Minute)
+		is(slurm.Running, func(j *slurm.Job) { j.StartedAt, j.Nodes = now(), []string{"n2"} })
+		waitingCard(s, "4711", "running on n2")
+		is(slurm.Failed, func(j *slurm.Job) { j.EndedAt, j.ExitCode = now(), &exit })
+		waitingCard(s, "4711", "failed")
+		ends(2)
+	})
+}
+
+// The owner of a job reads who cancelled it, where that was somebody else.
+func TestACancelledJobSaysWhoCancelledIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, watched, func(c *bot.Config) { c.Policy.Operators = []string{"U6"} })
+		c := submitted(t, s)
+		s.Slash("cancel 4711 --yes", map[string]any{"user_id": "U6"})
+		s.Wait("who cancelled it, in the thread", func(st slacktest.State) bool {
+			for _, m := range st.Messages {
+				if m.Thread == c.TS && strings.Contains(text(m), "gpt (4711): cancelled by olga") {
+					return strings.Contains(slacktest.JSON(m.Blocks), `"user_id":"U1"`)
+				}
+			}
+			return false
+		})
+		waitingCard(s, "4711", "cancelled by <@U6>")
+	})
+}

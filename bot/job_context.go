@@ -211,7 +211,7 @@ func (b *Bot) alreadyDiagnosed(ctx context.Context, a incoming.Ask, c *ops.Call,
 		return nil, false
 	}
 	doc := view.Doc{Sections: []view.Section{{Text: card.Headline(k.News, c.Lang)}, {Text: textAsAbove.In(c.Lang)}}}
-	for _, fix := range k.News.Fix {
+	for _, fix := range k.News.FixIn(c.Lang) {
 		doc.Sections = append(doc.Sections, view.Section{Items: []string{fix}})
 	}
 	var below []slack.Block

@@ -45,6 +45,7 @@ func (b *Bot) message(ctx context.Context, a incoming.Ask) []store.SlackMessage 
 // answerMessage answers a message to the bot: as a command where it reads as one, otherwise as a
 // question. The answer goes into the thread.
 func (b *Bot) answerMessage(ctx context.Context, a incoming.Ask) []store.SlackMessage {
+	a.Text = b.namePeople(ctx, a)
 	t := typed.Read(a.Text)
 	c := b.people.Call(ctx, a)
 	words, f := typed.TakeFlags(typed.Unglue(t.Words))
@@ -54,7 +55,11 @@ func (b *Bot) answerMessage(ctx context.Context, a incoming.Ask) []store.SlackMe
 	if owed, ok := b.rated(ctx, a, c); ok {
 		return owed
 	}
-	if len(t.Blocks) == 0 && len(a.Files) == 0 && typed.Thanks(strings.Join(words, " ")) {
+	wordless, greets := typed.Wordless(a.Text)
+	if len(a.Files) == 0 && greets {
+		return b.help(a, c, "", false)
+	}
+	if len(t.Blocks) == 0 && len(a.Files) == 0 && (wordless || typed.Thanks(strings.Join(words, " "))) {
 		return b.reply.Doc(a, view.Doc{Sections: []view.Section{{Text: textWelcome.In(c.Lang)}}}, true)
 	}
 	if len(a.Files) > 0 || len(t.Blocks) > 0 {

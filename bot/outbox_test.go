@@ -343,6 +343,44 @@ func TestACardThatWentElsewhereIsEditedThere(t *testing.T) {
 	})
 }
 
+// A card that cannot be edited any more, since its channel was archived or has removed the bot,
+// goes on with its buttons and its thread in the messages of whoever asked for the job.
+func TestACardMovesWhereItsChannelIsGone(t *testing.T) {
+	for code, why := range map[string]string{"is_archived": "this channel is archived", "not_in_channel": "I am not in this channel"} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := play(t)
+				submitted(t, s)
+				tell := func(state slurm.State) {
+					require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: state, Nodes: []string{"n1"}}}))
+					settled(t, s.store)
+				}
+				s.Fault(slacktest.Fault{Method: "chat.update", Error: code, Times: 1})
+				s.Fault(slacktest.Fault{Method: "chat.postMessage", Error: code, Times: 1}) // in the card's thread
+				tell(slurm.Running)
+				tell(slurm.Failed)
+				var moved *slacktest.Message
+				s.Wait("the card in the person's messages", func(st slacktest.State) bool {
+					for _, m := range st.Messages {
+						if m.Channel == "DU1" && m.Thread == "" && strings.Contains(text(m), "gpt · failed") {
+							moved = m
+						}
+					}
+					return moved != nil
+				})
+				require.Contains(t, text(moved), why)
+				buttonOf(t, moved, "Change and resubmit")
+				s.Wait("its thread", func(st slacktest.State) bool {
+					return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
+						return m.Channel == "DU1" && m.Thread == moved.TS && strings.Contains(text(m), "failed")
+					})
+				})
+			})
+		})
+	}
+}
+
 func TestWhatBelongsToARefusedMessageIsGivenUpToo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -67,3 +67,28 @@ func TestHomeTabsAndCardsAskTheQueueTogether(t *testing.T) {
 		require.Zero(t, c.single.Load(), "no job is asked for by itself")
 	})
 }
+
+// Whoever asks to start a run of a model that has a recipe is led to the form that begins with it.
+func TestAWishToStartARunLeadsToTheForm(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		for i, row := range [][2]string{
+			{"please run “llama3-8b” on 2 nodes", "Start a run of llama3-8b?"},
+			{"start a Llama3-8b run on 4 nodes", "Start a run of llama3-8b?"},
+			{"帮我跑一个 llama3-8b", "启动 llama3-8b 训练？"},
+			{"我想训练llama3-8b", "启动 llama3-8b 训练？"},
+		} {
+			before := len(s.State().Messages)
+			s.Event(map[string]any{"type": "message", "channel_type": "im", "user": "U1", "channel": "DU1", "ts": fmt.Sprintf("1.%d", i+1), "text": row[0]})
+			st := s.Wait("an answer", func(st slacktest.State) bool { return len(st.Messages) > before })
+			require.Contains(t, text(st.Messages[before]), row[1], row[0])
+			action, value := buttonOf(t, st.Messages[before], map[bool]string{true: "Submit a job", false: "提交作业"}[i < 2])
+			require.Equal(t, "submit", value, action)
+		}
+		before := len(s.State().Messages)
+		s.Event(map[string]any{"type": "message", "channel_type": "im", "user": "U1", "channel": "DU1", "ts": "2.1", "text": "how do I train llama3-8b?"})
+		st := s.Wait("an answer", func(st slacktest.State) bool { return len(st.Messages) > before })
+		require.NotContains(t, text(st.Messages[before]), "Start a run of", "a question is a question")
+	})
+}

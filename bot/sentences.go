@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
@@ -13,7 +14,16 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/knowledge/recipes"
 	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+var (
+	textStartIt    = lang.Text{EN: "Start a run of %s?", ZH: "启动 %s 训练？"}
+	textFromRecipe = lang.Text{
+		EN: "Open the form and choose %s under “Begin with”: it fills in the recipe's arguments, checks them with the cluster, and asks before it submits.",
+		ZH: "打开表单，在“从何处开始”中选择 %s：会填入配方的参数，并在提交前检查和确认。",
+	}
 )
 
 var textTellWhich = lang.Text{EN: "Say its number or name: tell me when 4711 fails", ZH: "请说明作业号或名称：4711 失败了告诉我"}
@@ -59,6 +69,15 @@ func (b *Bot) answerSentence(ctx context.Context, a incoming.Ask, c *ops.Call, t
 // answerWanted answers a sentence that asks for what a command does, such as "list my jobs";
 // done is false for any other sentence.
 func (b *Bot) answerWanted(ctx context.Context, a incoming.Ask, c *ops.Call, f typed.Flags) (owed []store.SlackMessage, done bool) {
+	if typed.WantsRun(a.Text) {
+		for _, w := range typed.PossibleJobNames(a.Text) {
+			if w = strings.ToLower(w); slices.Contains(recipes.Names(), w) {
+				doc := view.Doc{Title: fmt.Sprintf(textStartIt.In(c.Lang), w), Sections: []view.Section{{Text: fmt.Sprintf(textFromRecipe.In(c.Lang), w)}}}
+				doc.Next = []string{"submit", "recipes show " + w}
+				return b.reply.Doc(a, doc, a.Kind == incoming.AsMessage), true
+			}
+		}
+	}
 	command, ok := typed.WantedCommand(a.Text)
 	if !ok {
 		return nil, false

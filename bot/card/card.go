@@ -48,8 +48,22 @@ type News struct {
 	Cause   *view.Doc
 	Class   string
 	Exclude []string
-	// Fix says what the button "Apply fix and resubmit" would change.
-	Fix []string
+	// Fix says what the button "Apply fix and resubmit" would change. FixSays is the same for a
+	// reader of either language; cards of earlier versions have none.
+	Fix     []string
+	FixSays []lang.Text
+}
+
+// FixIn returns Fix in the reader's language.
+func (n News) FixIn(l lang.Lang) []string {
+	if len(n.FixSays) != len(n.Fix) {
+		return n.Fix
+	}
+	said := make([]string, len(n.FixSays))
+	for i, x := range n.FixSays {
+		said[i] = x.In(l)
+	}
+	return said
 }
 
 // A Number may be one that is not finite, such as the loss of a run that diverged. JSON has no such
@@ -81,7 +95,9 @@ type Card struct {
 	User     string    `json:"user"` // the person who asked for the job; empty where the request did not come from Slack
 	Approver string    `json:"approver,omitempty"`
 	Lang     lang.Lang `json:"lang,omitempty"`
-	Acted    string    `json:"acted,omitempty"` // the person who changed the job last
+	// Acted is the person who ended the job last, and ActedAt is when.
+	Acted   string    `json:"acted,omitempty"`
+	ActedAt time.Time `json:"acted_at,omitzero"`
 	// Taken is the person who takes care of a failure, and TakenAt is since when.
 	Taken   string    `json:"taken,omitempty"`
 	TakenAt time.Time `json:"taken_at,omitzero"`

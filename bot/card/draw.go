@@ -24,6 +24,7 @@ var (
 	textOneNode    = lang.Text{EN: "1 node", ZH: "1 个节点"}
 	textManyNodes  = lang.Text{EN: "%d nodes", ZH: "%d 个节点"}
 	textApproved   = lang.Text{EN: "approved by <@%s>", ZH: "审批：<@%s>"}
+	textCancelled  = lang.Text{EN: "cancelled by <@%s>", ZH: "取消：<@%s>"}
 	textSubmitted  = lang.Text{EN: "submitted %s", ZH: "提交于 %s"}
 	textStarted    = lang.Text{EN: "started %s", ZH: "开始于 %s"}
 	textEndsBy     = lang.Text{EN: "ends by %s", ZH: "最迟 %s 结束"}
@@ -51,6 +52,9 @@ var (
 	textLossName   = lang.Text{EN: "loss", ZH: "损失"}
 )
 
+// EndedBy is added to the headline of a job that somebody else cancelled.
+var EndedBy = lang.Text{EN: " by %s", ZH: "，操作人 %s"}
+
 // Draw draws a job's card and the text of its notification. With edit set, people are named by
 // mentions: an edit notifies nobody, whereas a new message would.
 func Draw(k Card, l lang.Lang, edit bool) (text string, blocks json.RawMessage) {
@@ -76,7 +80,7 @@ func Body(k Card, l lang.Lang, edit bool) []slack.Block {
 		bs = append(bs, slack.NewSectionBlock(nil, fs, nil))
 	}
 	if j.State.Ended() && len(n.Fix) > 0 {
-		bs = append(bs, answer.ContextMarkup("*"+textFit.In(l)+"*  "+answer.Escape(answer.OneLine(strings.Join(n.Fix, " · ")))))
+		bs = append(bs, answer.ContextMarkup("*"+textFit.In(l)+"*  "+answer.Escape(answer.OneLine(strings.Join(n.FixIn(l), " · ")))))
 	}
 	if c := chart(n, l); c != nil {
 		bs = append(bs, c)
@@ -133,6 +137,9 @@ func contextLine(k Card, l lang.Lang, edit bool) string {
 	add(who)
 	if edit && k.Approver != "" {
 		add(fmt.Sprintf(textApproved.In(l), k.Approver))
+	}
+	if edit && j.State == slurm.Cancelled && k.Acted != "" && k.Acted != k.User {
+		add(fmt.Sprintf(textCancelled.In(l), k.Acted))
 	}
 	const at = "{date_short_pretty} {time}"
 	switch {

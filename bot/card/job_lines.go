@@ -33,6 +33,19 @@ var stateLooks = map[slurm.State]stateLook{
 	slurm.Preempted:   {"⚠️", lang.Text{EN: "preempted", ZH: "被抢占"}},
 	slurm.BootFail:    {"❌", lang.Text{EN: "node did not boot", ZH: "节点启动失败"}},
 	slurm.Deadline:    {"❌", lang.Text{EN: "deadline reached", ZH: "超过截止时间"}},
+	slurm.Requeued:    {"🟡", lang.Text{EN: "back in the queue", ZH: "已放回队列"}},
+	"CONFIGURING":     {"🔵", lang.Text{EN: "nodes are made ready", ZH: "节点准备中"}},
+	"SUSPENDED":       {"⏸️", lang.Text{EN: "suspended", ZH: "已挂起"}},
+	"STOPPED":         {"⏸️", lang.Text{EN: "stopped by a signal", ZH: "已被信号停止"}},
+	"REQUEUE_HOLD":    {"🟡", lang.Text{EN: "back in the queue, held", ZH: "已放回队列并保持"}},
+	"REQUEUE_FED":     {"🟡", lang.Text{EN: "back in the queue", ZH: "已放回队列"}},
+	"SPECIAL_EXIT":    {"🟡", lang.Text{EN: "back in the queue, held", ZH: "已放回队列并保持"}},
+	"EXPEDITING":      {"🟡", lang.Text{EN: "back at the front of the queue", ZH: "已优先放回队列"}},
+	"RESV_DEL_HOLD":   {"🟡", lang.Text{EN: "held: its reservation is gone", ZH: "已保持：预留已删除"}},
+	"RESIZING":        {"🔵", lang.Text{EN: "changing its size", ZH: "正在改变规模"}},
+	"SIGNALING":       {"🔵", lang.Text{EN: "being signalled", ZH: "正在接收信号"}},
+	"STAGE_OUT":       {"🔵", lang.Text{EN: "copying its results out", ZH: "正在转出结果"}},
+	"REVOKED":         {"⏹️", lang.Text{EN: "taken over by another cluster", ZH: "已由另一集群接管"}},
 }
 
 // Mark returns the symbol of a state.

@@ -91,7 +91,7 @@ func TestAHeadlineSaysWhatOneWouldAskNext(t *testing.T) {
 		"❌ gpt (1): out of memory, rank 11 on gpu4":  {Job: slurm.Job{ID: "1", Name: "gpt", State: slurm.Failed, ElapsedS: 60}, Why: "out of memory, rank 11 on gpu4"},
 		"✅ gpt (1): completed after 1 h":             {Job: slurm.Job{ID: "1", Name: "gpt", State: slurm.Completed, ElapsedS: 3600}},
 		"❌ 1 (1): failed":                            {Job: slurm.Job{ID: "1", State: slurm.Failed}},
-		"⚪ gpt (1): CONFIGURING":                     {Job: slurm.Job{ID: "1", Name: "gpt", State: "CONFIGURING"}},
+		"🔵 gpt (1): nodes are made ready":            {Job: slurm.Job{ID: "1", Name: "gpt", State: "CONFIGURING"}},
 		"❌ gpt (1): time limit reached after 59 min": {Job: slurm.Job{ID: "1", Name: "gpt", State: slurm.Timeout, ElapsedS: 3599}},
 	} {
 		require.Equal(t, want, Headline(n, lang.EN))
@@ -110,4 +110,18 @@ func TestACauseIsSaidInTheReadersLanguage(t *testing.T) {
 	require.Equal(t, "❌ gpt（7）：GPU 显存不足，n1 上的 rank 0", Headline(n, lang.ZH))
 	require.Equal(t, "❌ gpt (7): GPU out of memory, rank 0 on n1", Headline(n, lang.EN))
 	require.Contains(t, Row(n, lang.ZH), "显存不足")
+}
+
+// Every state of Slurm has a symbol, and words in both languages; Slurm's own word stands only for
+// a state that this version does not know.
+func TestEveryStateHasWords(t *testing.T) {
+	for _, m := range slurm.States() {
+		s := slurm.State(m.Word)
+		for _, l := range []lang.Lang{lang.EN, lang.ZH} {
+			require.NotEqual(t, m.Word, State(s, l), l)
+		}
+		require.NotEqual(t, "⚪", Mark(s), m.Word)
+		require.NotEqual(t, State(s, lang.EN), State(s, lang.ZH))
+	}
+	require.Equal(t, "SOMETHING_NEW", State("SOMETHING_NEW", lang.ZH))
 }

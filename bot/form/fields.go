@@ -74,6 +74,9 @@ func SpecOf(values map[string]string, l lang.Lang) (s map[string]any, errs map[s
 		if v == "" {
 			continue
 		}
+		if f.kind != someLines {
+			v = typed.NarrowValue(v)
+		}
 		switch {
 		case f.kind == number:
 			s[f.Name] = v // the specification's reader says what is wrong with it

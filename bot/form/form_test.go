@@ -47,6 +47,9 @@ func TestValuesBecomeASpecificationAndValuesAgain(t *testing.T) {
 	}))
 	_, errs = SpecOf(map[string]string{"env": "A=1\nB"}, lang.EN)
 	require.Equal(t, map[string]string{"env": "line 2 is not NAME=value"}, errs)
+	wide, errs := SpecOf(map[string]string{"nodes": "２", "time": "１：００：００", "partition": "ｐｒｏｄ，ｄｅｖ", "env": "A=说明：一，二"}, lang.ZH)
+	require.Empty(t, errs)
+	require.Equal(t, map[string]any{"nodes": 2, "time": "1:00:00", "partition": "prod,dev", "env": map[string]string{"A": "说明：一，二"}}, wide, "as East Asian keyboards write")
 	_, errs = SpecOf(map[string]string{"env": "=x"}, lang.ZH)
 	require.Equal(t, map[string]string{"env": "第 1 行不是 NAME=value 的形式"}, errs)
 }

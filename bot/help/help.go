@@ -240,7 +240,10 @@ func Unknown(word string, l lang.Lang, rest ...string) view.Doc {
 		for i := range near {
 			near[i] = strings.Join(append([]string{near[i]}, rest...), " ")
 		}
-		d.Next = slices.Concat(near, []string{"help"})
+		d.Next = near
+		if !slices.Contains(near, "help") {
+			d.Next = append(d.Next, "help")
+		}
 	}
 	return d
 }

@@ -92,3 +92,8 @@ func TestAWordForOnceMore(t *testing.T) {
 		require.False(t, ok, words)
 	}
 }
+
+func TestHelpIsOfferedOnce(t *testing.T) {
+	require.Equal(t, []string{"help"}, Unknown("hlep", lang.EN).Next)
+	require.Contains(t, Unknown("statsu", lang.EN, "4711").Next, "status 4711")
+}

@@ -42,6 +42,10 @@ type inner struct {
 	Links []struct {
 		URL string `json:"url"`
 	} `json:"links"`
+	Tokens struct {
+		OAuth []string `json:"oauth"` // the people whose own tokens were revoked
+		Bot   []string `json:"bot"`
+	} `json:"tokens"`
 }
 
 // An eventKind is one event that the app subscribes to and reads.
@@ -85,7 +89,9 @@ var eventTable = []eventKind{
 		a.Text = selfMention.ReplaceAllString(v.Text, "")
 		return a.Direct && v.User != "" && (v.Subtype == "" || v.Subtype == "file_share")
 	}},
-	{name: "tokens_revoked", kind: AsGone, read: func(inner, *Ask) bool { return true }},
+	{name: "tokens_revoked", kind: AsGone, read: func(v inner, _ *Ask) bool {
+		return len(v.Tokens.Bot) > 0 || len(v.Tokens.OAuth) == 0 // a person's token, such as of a sign-in, is none of the bot's
+	}},
 }
 
 var selfMention = lazy.New(`^\s*<@[A-Z0-9]+(?:\|[^>]*)?>[\s:,，：]*`)

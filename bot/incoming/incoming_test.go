@@ -42,13 +42,15 @@ func TestWhichEventsAreForUs(t *testing.T) {
 			event: `{"type":"assistant_thread_started","assistant_thread":{"user_id":"U1","channel_id":"X1","thread_ts":"1.5"}}`,
 			want:  Ask{Kind: AsAssistant, User: "U1", Channel: "X1", Thread: "1.5", Direct: true},
 		},
-		"links":                {event: `{"type":"link_shared","user":"U1","channel":"C1","message_ts":"1.7","links":[{"url":"https://x/1"},{"url":"https://x/2"}]}`, want: Ask{Kind: AsLinks, User: "U1", Channel: "C1", TS: "1.7", Links: []string{"https://x/1", "https://x/2"}}},
-		"no links":             {event: `{"type":"link_shared","user":"U1","channel":"C1"}`, no: true},
-		"removed":              {event: `{"type":"app_uninstalled"}`, want: Ask{Kind: AsGone}},
-		"its token ended":      {event: `{"type":"tokens_revoked"}`, want: Ask{Kind: AsGone}},
-		"of another workspace": {event: `{"type":"app_mention","user":"U1","user_team":"T9","channel":"C1","text":"help"}`, want: Ask{Kind: AsMessage, User: "U1", Channel: "C1", Foreign: true, Text: "help"}},
-		"of this workspace":    {event: `{"type":"app_mention","user":"U1","user_team":"T1","channel":"C1","text":"help"}`, want: Ask{Kind: AsMessage, User: "U1", Channel: "C1", Text: "help"}},
-		"what we do not hear":  {event: `{"type":"reaction_added","user":"U1"}`, no: true},
+		"links":                  {event: `{"type":"link_shared","user":"U1","channel":"C1","message_ts":"1.7","links":[{"url":"https://x/1"},{"url":"https://x/2"}]}`, want: Ask{Kind: AsLinks, User: "U1", Channel: "C1", TS: "1.7", Links: []string{"https://x/1", "https://x/2"}}},
+		"no links":               {event: `{"type":"link_shared","user":"U1","channel":"C1"}`, no: true},
+		"removed":                {event: `{"type":"app_uninstalled"}`, want: Ask{Kind: AsGone}},
+		"its token ended":        {event: `{"type":"tokens_revoked"}`, want: Ask{Kind: AsGone}},
+		"its bot's token ended":  {event: `{"type":"tokens_revoked","tokens":{"oauth":["U1"],"bot":["UBOT"]}}`, want: Ask{Kind: AsGone}},
+		"a person's token ended": {event: `{"type":"tokens_revoked","tokens":{"oauth":["U1"]}}`, no: true},
+		"of another workspace":   {event: `{"type":"app_mention","user":"U1","user_team":"T9","channel":"C1","text":"help"}`, want: Ask{Kind: AsMessage, User: "U1", Channel: "C1", Foreign: true, Text: "help"}},
+		"of this workspace":      {event: `{"type":"app_mention","user":"U1","user_team":"T1","channel":"C1","text":"help"}`, want: Ask{Kind: AsMessage, User: "U1", Channel: "C1", Text: "help"}},
+		"what we do not hear":    {event: `{"type":"reaction_added","user":"U1"}`, no: true},
 	} {
 		var e Event
 		require.NoError(t, json.Unmarshal([]byte(`{"team_id":"T1","enterprise_id":"E1","event_id":"Ev1","is_ext_shared_channel":true,"event":`+c.event+`}`), &e), name)

@@ -58,6 +58,9 @@ type Ask struct {
 
 	Action string `json:"action,omitempty"` // action_id of a button
 	Value  string `json:"value,omitempty"`
+	// Label is what the person read on the button, on the chosen entry, or as the title of the
+	// form, which tells their language.
+	Label string `json:"label,omitempty"`
 	// Hidden says that only the person who pressed the button sees its message.
 	Hidden   bool              `json:"hidden,omitempty"`
 	Callback string            `json:"callback,omitempty"` // callback_id of a modal or a shortcut
@@ -188,10 +191,14 @@ func DecodeInteraction(body []byte) (a Ask, ok bool, err error) {
 			return Ask{}, false, nil
 		}
 		act := c.ActionCallback.BlockActions[0]
-		a.Kind, a.Action, a.Value = AsButton, act.ActionID, act.Value
+		a.Kind, a.Action, a.Value, a.Label = AsButton, act.ActionID, act.Value, act.Text.Text
 		if act.SelectedOption.Value != "" {
 			a.Value = act.SelectedOption.Value
+			if act.SelectedOption.Text != nil {
+				a.Label = act.SelectedOption.Text.Text
+			}
 		}
+		a.Label = cmp.Or(a.Label, titleOf(c.View))
 		if act.SelectedConversation != "" {
 			a.Value = act.SelectedConversation
 		}
@@ -199,7 +206,7 @@ func DecodeInteraction(body []byte) (a Ask, ok bool, err error) {
 		a.Fields = fieldsOf(x)
 		return a, true, nil
 	case slack.InteractionTypeViewSubmission:
-		a.Kind = AsForm
+		a.Kind, a.Label = AsForm, titleOf(c.View)
 		a.Callback, a.View, a.Hash, a.Meta = c.View.CallbackID, c.View.ID, c.View.Hash, c.View.PrivateMetadata
 		a.Fields = fieldsOf(x)
 		return a, true, nil
@@ -210,6 +217,14 @@ func DecodeInteraction(body []byte) (a Ask, ok bool, err error) {
 		return a, true, nil
 	}
 	return Ask{}, false, nil
+}
+
+// titleOf returns a form's title; the home tab has none.
+func titleOf(v slack.View) string {
+	if v.Title == nil {
+		return ""
+	}
+	return v.Title.Text
 }
 
 func fieldsOf(x interaction) map[string]string {

@@ -133,7 +133,13 @@ func TestAWorkspaceInstallsTheApp(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"T1", "T2"}, teams)
 
+	p.Uninstalled(p.ctx, "T1") // an event of an earlier removal: the token is valid
+	_, err = p.Client(p.ctx, "T1")
+	require.NoError(t, err)
+	valid := p.says["auth.test"]
+	p.says["auth.test"] = `{"ok":false,"error":"token_revoked"}`
 	p.Uninstalled(p.ctx, "T1")
+	p.says["auth.test"] = valid
 	_, err = p.Client(p.ctx, "T1")
 	require.Error(t, err)
 	for _, bad := range []string{`{"ok":false,"error":"invalid_code"}`, `{"ok":true,"access_token":"x"}`, `{"ok":true,"team":{"id":"T3"}}`} {

@@ -149,9 +149,20 @@ func (p *App) installed(ctx context.Context, team string) (string, error) {
 	return token, nil
 }
 
-// Uninstalled removes a workspace whose token Slack has revoked.
+// Uninstalled removes a workspace whose token Slack has revoked. Slack sends the events of a
+// removal in no order, also after the workspace has installed the app again, so a token that is
+// valid stays.
 func (p *App) Uninstalled(ctx context.Context, team string) {
 	p.clients.Delete(team)
+	if api, err := p.Client(ctx, team); err == nil {
+		ask, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		if _, err := api.AuthTestContext(ask); err == nil {
+			p.cfg.Log.Info("slack: a token was revoked, and the workspace has another one", "team", team)
+			return
+		}
+		p.clients.Delete(team)
+	}
 	if err := p.cfg.Store.Delete(ctx, record.Install, "team/"+team); err != nil {
 		p.cfg.Log.Warn("slack: uninstall", "err", err)
 	}

@@ -65,13 +65,12 @@ func (nf *Notifier) digests(ctx context.Context) {
 	all, err := nf.subscriptions(ctx)
 	nf.logError(slog.LevelWarn, "slack: subscriptions", err)
 	for _, s := range all {
-		var by string // the person who subscribed, whose digest hour applies to the place
-		if _, err := nf.cfg.Store.Get(ctx, record.Follow, s.key(), nf.now(), &by); err != nil || !slices.Contains(s.when, whenDigest) {
+		who, l, err := nf.setBy(ctx, s) // whose digest hour applies to the place
+		if err != nil || !slices.Contains(s.when, whenDigest) {
 			continue
 		}
-		who := nf.people.Settings(ctx, s.place.Team, by)
 		if now := nf.inZone(who.Zone); now.Hour() == digestHour {
-			if doc, any := nf.digestOfPlace(ctx, s, who.Lang); any {
+			if doc, any := nf.digestOfPlace(ctx, s, who.LangOr(l)); any {
 				nf.announce(ctx, s.place, "digest/"+s.key()+"/"+now.Format(time.DateOnly), doc)
 			}
 		}

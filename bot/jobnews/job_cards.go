@@ -36,9 +36,8 @@ func (nf *Notifier) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 	}
 	cluster, id := typed.StringField(result, "cluster"), typed.StringField(result, "job_id")
 	if op.Name != "submit" {
-		if id = typed.StringField(in, "job"); id != "" {
-			// Who changed a job is not notified about it.
-			nf.withCard(ctx, cmp.Or(cluster, c.Default), slurm.JobID(id), func(k *card.Card) { k.Acted = a.User })
+		if id = typed.StringField(in, "job"); id != "" && slices.Contains(endsJobs, op.Name) {
+			nf.withCard(ctx, cmp.Or(cluster, c.Default), slurm.JobID(id), func(k *card.Card) { k.Acted, k.ActedAt = a.User, nf.now() })
 		}
 		return nil
 	}
@@ -71,6 +70,20 @@ func (nf *Notifier) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 	nf.expectSchedule(ctx, a, c, in)
 	nf.retry(ctx, "slack: card", slurm.JobID(id), func() error { return nf.Begin(ctx, k, answer.Clean(typed.StringField(result, "script"))) })
 	return nil
+}
+
+// endsJobs are the operations that end a job. Whoever calls one of them is not notified about the
+// end, if it comes within actedFor.
+var endsJobs = []string{"cancel", "killswitch"}
+
+const actedFor = time.Hour
+
+// endedBy returns the person who has ended the job; it is empty where nobody has.
+func (nf *Notifier) endedBy(k *card.Card) string {
+	if nf.now().Sub(k.ActedAt) > actedFor {
+		return ""
+	}
+	return k.Acted
 }
 
 // Begin sends a job's card. It queues the card itself instead of leaving that to the answer: as
@@ -148,8 +161,12 @@ func (nf *Notifier) Take(ctx context.Context, a incoming.Ask) []store.SlackMessa
 	}
 	var owed []store.SlackMessage
 	ok := nf.withCard(ctx, cluster, slurm.JobID(id), func(k *card.Card) {
-		if k.Taken != "" {
-			return // somebody was faster, and the card names them
+		if k.Taken != "" { // somebody was faster
+			if k.Taken != a.User {
+				by, _ := nf.people.Linked(ctx, cmp.Or(k.Team, a.Team), k.Taken)
+				owed = nf.reply.Doc(a, view.Doc{Title: fmt.Sprintf(textTakenBy.In(c.Lang), cmp.Or(by.User, k.Taken))}, false)
+			}
+			return
 		}
 		k.Taken, k.TakenAt = a.User, nf.now()
 		owed = nf.draw(ctx, k)
@@ -225,13 +242,15 @@ func (nf *Notifier) Tell(ctx context.Context, n card.News) error {
 	}
 	before := k.News
 	if before.Job.State.Ended() && !n.Job.State.Ended() {
-		if n.Job.Restarts <= before.Job.Restarts {
+		if !requeued(k, n.Job) {
 			return nil // these numbers were read before the end
 		}
 		k.EndedAt = time.Time{} // the job was requeued, and the earlier failure no longer matters
-		before.Why, before.Says, before.Cause, before.Class, before.Exclude, before.Fix = "", lang.Text{}, nil, "", nil, nil
-		k.Taken, k.TakenAt = "", time.Time{}
+		before.Why, before.Says, before.Cause, before.Class, before.Exclude, before.Fix, before.FixSays = "", lang.Text{}, nil, "", nil, nil, nil
+		k.Taken, k.TakenAt, k.Acted = "", time.Time{}, ""
 	}
+	// A queue does not count runs. Each run has replies of its own, so the count never falls.
+	n.Job.Restarts = max(n.Job.Restarts, before.Job.Restarts)
 	k.News = n.Keep(before)
 	if n.Job.State.Ended() && k.EndedAt.IsZero() {
 		k.EndedAt = nf.now()
@@ -249,7 +268,7 @@ func (nf *Notifier) Tell(ctx context.Context, n card.News) error {
 		owed = append(owed, nf.threadReplies(ctx, &k)...)
 	case n.Job.State.Ended() && before.Cause == nil && n.Cause != nil: // its diagnosis came late
 		called := k
-		called.Acted = k.User // mentions them for the end only
+		called.Muted = append(slices.Clone(k.Muted), k.User) // mentions them for the end only
 		owed = append(owed, nf.threadRepliesBelow(ctx, &called, id, "cause/")...)
 	}
 	if err := nf.cfg.Store.Enqueue(ctx, owed...); err != nil {
@@ -327,6 +346,10 @@ func (nf *Notifier) threadRepliesBelow(ctx context.Context, k *card.Card, id, ow
 	s := nf.people.Settings(ctx, k.Team, k.User)
 	l := nf.langOfCard(ctx, k)
 	headline := card.Headline(k.News, l)
+	if by := nf.endedBy(k); j.State == slurm.Cancelled && by != "" && by != k.User {
+		who, _ := nf.people.Linked(ctx, k.Team, by)
+		headline += fmt.Sprintf(card.EndedBy.In(l), cmp.Or(who.User, by))
+	}
 	doc := view.Doc{Sections: []view.Section{{Text: headline}}}
 	switch {
 	case j.State.Ended() && k.News.Cause != nil:
@@ -391,7 +414,7 @@ func (nf *Notifier) mayMention(s people.Settings, k *card.Card) bool {
 	if s.Notify == "ends" && k.News.Job.State == slurm.Completed {
 		return false
 	}
-	return s.Notify != "none" && !s.Quiet(nf.now()) && k.Acted != k.User && !slices.Contains(k.Muted, k.User)
+	return s.Notify != "none" && !s.Quiet(nf.now()) && nf.endedBy(k) != k.User && !slices.Contains(k.Muted, k.User)
 }
 
 // attach uploads a file into the thread of the job's card, in each place. what names the file

@@ -90,8 +90,9 @@ func TestWhoIsCalledForAnEnd(t *testing.T) {
 		"only failures are wanted":     {people.Settings{Notify: "ends"}, nil, slurm.Completed, false},
 		"nothing is wanted":            {people.Settings{Notify: "none"}, nil, slurm.Failed, false},
 		"quiet hours":                  {quiet, nil, slurm.Failed, false},
-		"they have cancelled it":       {people.Settings{}, func(k *card.Card) { k.Acted = "U1" }, slurm.Cancelled, false},
-		"somebody else cancelled it":   {people.Settings{}, func(k *card.Card) { k.Acted = "U2" }, slurm.Cancelled, true},
+		"they have cancelled it":       {people.Settings{}, func(k *card.Card) { k.Acted, k.ActedAt = "U1", noon }, slurm.Cancelled, false},
+		"they did so long before":      {people.Settings{}, func(k *card.Card) { k.Acted, k.ActedAt = "U1", noon.Add(-2*time.Hour) }, slurm.Failed, true},
+		"somebody else cancelled it":   {people.Settings{}, func(k *card.Card) { k.Acted, k.ActedAt = "U2", noon }, slurm.Cancelled, true},
 		"they have muted it":           {people.Settings{}, func(k *card.Card) { k.Muted = []string{"U1"} }, slurm.Failed, false},
 		"somebody else has muted it":   {people.Settings{}, func(k *card.Card) { k.Muted = []string{"U2"} }, slurm.Failed, true},
 		"nobody in Slack asked for it": {people.Settings{}, func(k *card.Card) { k.User = "" }, slurm.Failed, false},
@@ -183,7 +184,8 @@ func TestAFailureIsTakenOnce(t *testing.T) {
 	require.Contains(t, shown(s.Take(s.ctx, ask("U7", "test/4711"))), "not linked")
 	owed := s.Take(s.ctx, ask("U2", "test/4711"))
 	require.Equal(t, []string{"update " + theCard + ": ❌ gpt (4711): failed", "post below " + theCard + ": 👀 grace looks after it"}, lines(owed))
-	require.Empty(t, s.Take(s.ctx, ask("U1", "test/4711")), "somebody was faster")
+	require.Empty(t, s.Take(s.ctx, ask("U2", "test/4711")), "they pressed twice")
+	require.Contains(t, shown(s.Take(s.ctx, ask("U1", "test/4711"))), "grace looks after it", "somebody was faster")
 	require.Equal(t, "U2", s.card("4711").Taken)
 	require.Contains(t, shown(s.Take(s.ctx, ask("U1", "test/9"))), "nobody follows job 9 in Slack")
 

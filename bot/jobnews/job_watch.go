@@ -223,6 +223,7 @@ func (nf *Notifier) discover(ctx context.Context, since time.Time) (complete boo
 		}
 	}
 	nf.followScriptRequests(ctx, seen)
+	nf.followRequeued(ctx, seen)
 	if err := nf.cardsOfAgents(ctx, since); err != nil {
 		nf.log.Warn("slack: jobs of agents", "err", err)
 		complete = false
@@ -412,7 +413,7 @@ func (nf *Notifier) findRemedy(ctx context.Context, n *card.News, d joblogs.Diag
 		return err
 	}
 	for _, x := range r.Changes {
-		n.Fix = append(n.Fix, x.In(l))
+		n.Fix, n.FixSays = append(n.Fix, x.In(l)), append(n.FixSays, x)
 	}
 	return nil
 }

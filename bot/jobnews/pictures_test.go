@@ -212,6 +212,7 @@ func TestASubmissionIsFollowed(t *testing.T) {
 	submit, _ := operations.Lookup("submit")
 	status, _ := operations.Lookup("status")
 	cancel, _ := operations.Lookup("cancel")
+	hold, _ := operations.Lookup("hold")
 	a := incoming.Ask{Key: "k", Team: "T1", User: "U1", Channel: "C1"}
 	c := s.people.Call(s.ctx, a)
 	type result struct {
@@ -237,6 +238,9 @@ func TestASubmissionIsFollowed(t *testing.T) {
 	require.Contains(t, told[2], "4712.sbatch")
 	s.Follow(s.ctx, a, c, cancel, result{Job: "4711"}, nil)
 	require.Equal(t, "U1", s.card("4711").Acted)
+	require.True(t, s.withCard(s.ctx, "test", "4711", func(k *card.Card) { k.Acted = "" }))
+	s.Follow(s.ctx, a, c, hold, result{Job: "4711"}, nil)
+	require.Empty(t, s.card("4711").Acted, "whoever holds or releases a job has not ended it, and hears of its failure")
 
 	var followed []slurm.Job
 	a.Terminal = &incoming.Terminal{User: "ada", Submitted: func(j slurm.Job) { followed = append(followed, j) }}

@@ -15,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
+	"github.com/megatron-ops/megatron-ops/bot/people"
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -27,6 +28,7 @@ var (
 	textFollow     = lang.Text{EN: "Followed here: %s", ZH: "已在此订阅：%s"}
 	textUnfollow   = lang.Text{EN: "Not followed here any more: %s", ZH: "已取消订阅：%s"}
 	textFollowBy   = lang.Text{EN: "Set by %s. News of these jobs comes to this channel.", ZH: "由 %s 设置。这些作业的消息会发到本频道。"}
+	textNotHere    = lang.Text{EN: "This was not followed here: %s", ZH: "这里原本没有订阅：%s"}
 	textUnfollowBy = lang.Text{EN: "Set by %s.", ZH: "由 %s 设置。"}
 	textNoPlace    = lang.Text{EN: "a terminal is told of no jobs but those submitted at it", ZH: "终端只会收到在此提交的作业的消息"}
 	textNoPlaceTo  = lang.Text{EN: "in Slack: /megatron subscribe; here: wait JOB", ZH: "在 Slack 中使用 /megatron subscribe；在这里使用 wait 作业号"}
@@ -89,8 +91,14 @@ func (nf *Notifier) Subscribe(ctx context.Context, a incoming.Ask, c *ops.Call, 
 	}
 	s.place = placeOf(a)
 	title, said := textFollow, textFollowBy
+	if !on {
+		if was, err := nf.cfg.Store.Get(ctx, record.Follow, s.key(), nf.now(), new(string)); err == nil && !was {
+			doc := view.Doc{Title: fmt.Sprintf(textNotHere.In(c.Lang), s.shown(c.Lang)), Tone: view.Warn, Next: []string{"subscribe"}}
+			return nf.reply.Doc(a, doc, false)
+		}
+	}
 	if on {
-		err = nf.cfg.Store.Put(ctx, record.Follow, s.key(), a.User, time.Time{})
+		err = nf.cfg.Store.Put(ctx, record.Follow, s.key(), a.User+" "+string(c.Lang), time.Time{})
 	} else {
 		title, said = textUnfollow, textUnfollowBy
 		err = errors.Join(nf.cfg.Store.Delete(ctx, record.Follow, s.key()), nf.cfg.Store.Delete(ctx, record.Missing, s.key()))
@@ -176,9 +184,17 @@ func (nf *Notifier) followersLang(ctx context.Context, j slurm.Job) (lang.Lang, 
 	if err != nil || first < 0 {
 		return "", err
 	}
+	who, l, err := nf.setBy(ctx, all[first])
+	return who.LangOr(l), err
+}
+
+// setBy returns the settings of the person who made a subscription, and the language in which they
+// made it; subscriptions of earlier versions have none.
+func (nf *Notifier) setBy(ctx context.Context, s subscription) (who people.Settings, l lang.Lang, err error) {
 	var by string
-	_, err = nf.cfg.Store.Get(ctx, record.Follow, all[first].key(), nf.now(), &by)
-	return nf.people.Settings(ctx, all[first].place.Team, by).Lang, err
+	_, err = nf.cfg.Store.Get(ctx, record.Follow, s.key(), nf.now(), &by)
+	user, in, _ := strings.Cut(by, " ")
+	return nf.people.Settings(ctx, s.place.Team, user), lang.Lang(in), err
 }
 
 // Mute stops mentioning the person for one job, or starts it again.

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,6 +36,34 @@ var (
 var placeRefusals = map[string]lang.Text{
 	"not_in_channel": textInvite, "channel_not_found": textInvite, "user_not_in_channel": textInvite,
 	"is_archived": textArchived, "restricted_action": textRestricted,
+}
+
+// movedKept is how long it is known why a message went to a person, for its edits.
+const movedKept = 60 * 24 * time.Hour
+
+// docMoved is the kind of the documents that say, by a message's key, by which error code its
+// channel refused it.
+const docMoved = "moved"
+
+// noteMoved stores why a message goes to a person instead.
+func (s *Sender) noteMoved(ctx context.Context, key string, err error) {
+	for code := range placeRefusals {
+		if strings.Contains(err.Error(), code) {
+			key = strings.TrimRight(key, fallbackMark)
+			if err := s.cfg.Store.Put(ctx, docMoved, key, code, s.cfg.Now().Add(movedKept)); err != nil {
+				s.cfg.Log.Warn("slack: moved message", "key", key, "err", err)
+			}
+		}
+	}
+}
+
+// whyMoved returns the reason that noteMoved stored.
+func (s *Sender) whyMoved(ctx context.Context, key string) lang.Text {
+	var code string
+	if ok, err := s.cfg.Store.Get(ctx, docMoved, key, s.cfg.Now(), &code); err == nil && ok {
+		return placeRefusals[code]
+	}
+	return textInvite
 }
 
 // placeRefused returns the text that explains why the channel did not take a message; ok is
@@ -92,6 +121,15 @@ func (s *Sender) fallback(m store.SlackMessage, o Message, err error) (store.Sla
 	case o.Do == Respond && o.User != "":
 		// A response_url ends after thirty minutes or five uses.
 		next.Do, next.URL, next.Channel, next.Thread = Post, "", o.User, ""
+	case elsewhere && o.Do == Update:
+		// The message cannot be edited any more where it is. It is sent anew to the person, and its
+		// later edits and its thread follow it there.
+		if o.Ref == "" || o.Instead == "" {
+			return store.SlackMessage{}, false
+		}
+		next = next.withReason(why, o.Channel)
+		next.Do, next.Channel, next.Ref, next.TS = Post, o.Instead, "", ""
+		return s.Owe(o.Ref+fallbackMark, m.Lane, next), true
 	case elsewhere && o.Instead != "" && o.Channel != o.Instead:
 		if o.Do == Post || o.Do == Ephemeral {
 			next = next.withReason(why, o.Channel)

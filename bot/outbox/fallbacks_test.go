@@ -44,11 +44,6 @@ func TestWhatIsRefusedIsSaidAnotherWay(t *testing.T) {
 				require.Equal(t, "频道已归档，因此只发给您本人：<#C1>\n好", o.Text)
 			},
 		},
-		"an edit goes to the person as it is": {
-			Message{Do: Update, Channel: "C1", Instead: "U1", Text: "done"},
-			refusal("restricted_action"),
-			func(t *testing.T, o Message) { require.Equal(t, "done", o.Text); require.Equal(t, "U1", o.Channel) },
-		},
 		"newer blocks become older ones": {
 			Message{Do: Post, Channel: "C1", Text: "gpt", Blocks: chart, Picture: &Message{}},
 			refusal("invalid_blocks"),
@@ -109,6 +104,7 @@ func TestWhatIsRefusedIsSaidAnotherWay(t *testing.T) {
 		err  error
 	}{
 		"Slack is asked again":                   {Message{Do: Post, Channel: "C1", Instead: "U1"}, refusal("internal_error")},
+		"an edit of which nobody is to be told":  {Message{Do: Update, Channel: "C1", Ref: "card", Text: "done"}, refusal("is_archived")},
 		"nobody to tell":                         {Message{Do: Post, Channel: "C1", Text: "done"}, refusal("not_in_channel")},
 		"the person's own channel is refused":    {Message{Do: Post, Channel: "U1", Instead: "U1"}, refusal("channel_not_found")},
 		"blocks without words":                   {Message{Do: Home, Blocks: plain}, refusal("invalid_blocks")},
@@ -119,6 +115,20 @@ func TestWhatIsRefusedIsSaidAnotherWay(t *testing.T) {
 		_, ok := s.fallback(store.SlackMessage{Key: "key"}, c.said, c.err)
 		require.False(t, ok, name)
 	}
+}
+
+// A message that its channel lets nobody edit any more is sent anew to the person, under a key by
+// which its later edits find it.
+func TestAnEditThatIsRefusedIsAMessageToThePerson(t *testing.T) {
+	t.Parallel()
+	s := New(Config{Now: time.Now})
+	said := Message{Do: Update, Channel: "C1", Ref: "card", TS: "1.2", Instead: "U1", Text: "done"}
+	again, ok := s.fallback(s.Owe("card/3", "card", said), said, slack.SlackErrorResponse{Err: "is_archived"})
+	require.True(t, ok)
+	require.Equal(t, "card~ card", again.Key+" "+again.Lane)
+	var o Message
+	require.NoError(t, json.Unmarshal([]byte(again.Body), &o))
+	require.Equal(t, Message{Do: Post, Channel: "U1", Instead: "U1", Text: "This comes to you alone, because this channel is archived: <#C1>\ndone"}, o)
 }
 
 // What may arrive later is sent again; what Slack has understood and refused is not.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -167,17 +168,16 @@ func (s *Sender) resolve(ctx context.Context, o *Message) (wait bool, err error)
 			return err == nil, err
 		}
 		if meant := o.Channel; o.Do == Update && strings.HasPrefix(ref.Channel, "D") && strings.HasPrefix(meant, "C") {
-			*o = o.withReason(textInvite, meant) // the edit explains too why its message is not in the channel
+			*o = o.withReason(s.whyMoved(ctx, named.key), meant) // the edit explains too why its message is not in the channel
 		}
 		o.Channel, *named.ts = ref.Channel, ref.TS
 	}
 	return false, nil
 }
 
-// refOf returns where the message with this key is, under the key itself or under the key of
-// one of its fallbacks.
+// refOf returns where the message with this key is: where its last fallback is, if it has any.
 func (s *Sender) refOf(ctx context.Context, key string) (ref store.SlackRef, ok bool, err error) {
-	keys := []string{key, key + fallbackMark, key + fallbackMark + fallbackMark, key + strings.Repeat(fallbackMark, maxFallbacks)}
+	keys := []string{key + strings.Repeat(fallbackMark, maxFallbacks), key + fallbackMark + fallbackMark, key + fallbackMark, key}
 	for _, k := range keys {
 		if ref, ok, err := s.cfg.Store.Ref(ctx, k); err != nil || ok {
 			return ref, ok, err
@@ -231,6 +231,7 @@ func (s *Sender) settle(ctx context.Context, m store.SlackMessage, o Message, re
 	}
 	if next, ok := s.fallback(m, o, err); ok {
 		if st.Enqueue(ctx, next) == nil {
+			s.noteMoved(ctx, next.Key, err)
 			if blocksRefused(err) {
 				s.plain.Store(o.Team, s.cfg.Now().Add(refusedFor))
 				s.queuePicture(ctx, m, o)
@@ -239,6 +240,11 @@ func (s *Sender) settle(ctx context.Context, m store.SlackMessage, o Message, re
 			_ = st.Bury(ctx, m.ID, "sent another way: "+err.Error())
 			return
 		}
+	}
+	if unauthorized(err) && s.cfg.Now().Sub(m.Queued) < tokenAwaited {
+		_ = st.Later(ctx, m.ID, s.cfg.Now().Add(min(5*time.Minute, time.Second<<min(m.Attempts, 9))), err.Error(), true)
+		s.cfg.Log.Warn("slack: the token is not valid, and the message waits for another one", "key", m.Key, "err", err)
+		return
 	}
 	if permanent(err) {
 		s.cfg.Log.Error("slack: gave a message up", "key", m.Key, "do", o.Do, "err", err)
@@ -250,6 +256,16 @@ func (s *Sender) settle(ctx context.Context, m store.SlackMessage, o Message, re
 	back += rand.N(back / 4) //nolint:gosec // jitter, not a secret
 	s.cfg.Log.Warn("slack: will send again", "key", m.Key, "do", o.Do, "after", back, "err", err)
 	_ = st.Later(ctx, m.ID, s.cfg.Now().Add(back), err.Error(), false)
+}
+
+// tokenAwaited is how long a message waits for a valid token. A token that was revoked is replaced
+// by whoever operates the app, and what happened to jobs meanwhile is still news.
+const tokenAwaited = 24 * time.Hour
+
+// unauthorized reports whether Slack refused the token and not the message.
+func unauthorized(err error) bool {
+	e, ok := errors.AsType[slack.SlackErrorResponse](err)
+	return ok && slices.Contains([]string{"invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive"}, e.Err)
 }
 
 // permanent reports whether a later attempt would fail the same way: Slack understood the

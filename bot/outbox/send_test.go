@@ -91,10 +91,10 @@ func TestPeopleSeeEachThingOnceAndInOrder(t *testing.T) {
 			[]slacktest.Fault{refused("chat.postMessage", "channel_not_found")}, []Message{one, two}, []string{"C1: two"}, []string{"one: channel_not_found"}, 0,
 		},
 		"what belongs to a refused message is given up with it": {
-			[]slacktest.Fault{refused("chat.postMessage", "invalid_auth")},
+			[]slacktest.Fault{refused("chat.postMessage", "no_permission")},
 			[]Message{one, below(two, "one"), {Do: Post, Channel: "C1", Text: "three"}},
 			[]string{"C1: three"},
-			[]string{"two: the message that it belongs to was refused", "one: invalid_auth"},
+			[]string{"two: the message that it belongs to was refused", "one: no_permission"},
 			0,
 		},
 		"what belongs to one that went to a person follows it": {
@@ -106,6 +106,12 @@ func TestPeopleSeeEachThingOnceAndInOrder(t *testing.T) {
 			},
 			[]string{"one: sent another way: not_in_channel"},
 			0,
+		},
+		"a token that was revoked is replaced": {
+			[]slacktest.Fault{{Method: "chat.postMessage", Times: 2, Error: "token_revoked"}, {Method: "chat.postMessage", Times: 1, Error: "account_inactive"}},
+			[]Message{one, below(two, "one")},
+			[]string{"C1: one", "C1 below one: two"},
+			nil, 0,
 		},
 		"a message of a kind that nobody knows":    {owed: []Message{{Do: "shout", Channel: "C1", Text: "one"}, two}, want: []string{"C1: two"}, gone: []string{`one: no way to "shout"`}},
 		"blocks that are none":                     {owed: []Message{{Do: Post, Channel: "C1", Blocks: json.RawMessage(`{}`), Text: "one"}, two}, want: []string{"C1: two"}, gone: []string{"one: json: cannot unmarshal object into Go value of type []json.RawMessage"}},
@@ -356,5 +362,18 @@ func TestEachKindReachesItsPlace(t *testing.T) {
 				require.False(t, c.Method == "chat.update" && strings.Contains(said, "thread_ts"), "an edit names no thread")
 			}
 		}
+	})
+}
+
+// A message that nobody has a token for is given up after a day.
+func TestATokenIsNotAwaitedForEver(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.fault(slacktest.Fault{Method: "chat.postMessage", Error: "token_revoked"})
+		s.owe("one", "lane", Message{Do: Post, Channel: "C1", Text: "one"})
+		s.after(time.Minute)
+		require.Empty(t, s.givenUp())
+		s.skew.Store(int64(25 * time.Hour))
+		s.after(time.Minute)
+		require.Equal(t, []string{"one: token_revoked"}, s.givenUp())
 	})
 }

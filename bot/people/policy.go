@@ -22,11 +22,21 @@ type LinkProof func(ctx context.Context, code string, since time.Time) (account.
 // Deciders returns where an agent's request is shown: the approval channel or, without one,
 // each operator whom the policy names.
 func (d *Directory) Deciders(ctx context.Context) (ps []card.Place) {
-	to := d.cfg.Policy.Operators
 	if c := d.cfg.Policy.ApprovalChannel; c != "" {
-		to = []string{c}
+		return d.places(ctx, []string{c})
 	}
-	for _, id := range to {
+	return d.Operators(ctx)
+}
+
+// Operators returns each operator whom the policy names, and the channels that it names.
+func (d *Directory) Operators(ctx context.Context) []card.Place {
+	return d.places(ctx, d.cfg.Policy.Operators)
+}
+
+// places returns the places of ids, each alone or behind its workspace: the members of a group,
+// and people and channels as they are; ten at most.
+func (d *Directory) places(ctx context.Context, list []string) (ps []card.Place) {
+	for _, id := range list {
 		team, channel, ok := strings.Cut(id, "/")
 		if !ok {
 			team, channel = "", id
@@ -108,7 +118,7 @@ type Policy struct {
 	// PerMinute is how many requests one person may make in a minute; zero means 20.
 	PerMinute int
 	// ApprovalChannel is the channel where operators are asked; where it is empty, they are
-	// asked where the request was made.
+	// asked in the channel of the request, or directly.
 	ApprovalChannel string
 	// Approve says why a call needs an operator's approval; an empty text means that it needs
 	// none.

@@ -23,12 +23,12 @@ var (
 )
 
 // LangOf returns the language to answer in: the one that the person chose or, without a choice,
-// the one that they wrote in.
+// the one that they wrote in, or that of the button or form that they used.
 func (d *Directory) LangOf(ctx context.Context, a incoming.Ask) lang.Lang {
 	if s := d.Settings(ctx, a.Team, a.User); s.Lang != "" {
 		return s.Lang
 	}
-	if l := lang.Of(a.Text); a.Terminal == nil || l != lang.EN {
+	if l := lang.Of(cmp.Or(a.Label, a.Text)); a.Terminal == nil || l != lang.EN {
 		return l
 	}
 	return a.Terminal.Lang

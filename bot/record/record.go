@@ -45,12 +45,13 @@ const (
 	Code         = "code"          // team/user → the one-time code that they were given
 	Held         = "held"          // an id → a call that waits for confirmation or approval
 	Claim        = "claim"         // id of a held call → key of the request that answered it
+	Waiting      = "waiting"       // an id → a request whose buttons wait for somebody's decision
 	Card         = "card"          // cluster/job → the job's card
 	Alive        = "alive"         // cluster/job → nothing; one for each card whose job has not ended
 	Thread       = "thread"        // channel/ts → what the thread is about
 	Settings     = "settings"      // team/user → a person's settings
 	Install      = "install"       // team → its encrypted token
-	Follow       = "follow"        // a subscription → the user who made it
+	Follow       = "follow"        // a subscription → the user who made it, and their language
 	Base         = "base"          // a hash of the request → the specification that a form started from
 	Unexplained  = "unexplained"   // cluster/job → how many more times the cause of its failure is looked for
 	Remedy       = "remedy"        // cluster/job → a change that would fix a failed job

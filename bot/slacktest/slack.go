@@ -156,6 +156,30 @@ func Find(blocks []any, label string) (Control, bool) {
 	return Control{}, false
 }
 
+// LabelOf returns the label of the button, or of the option, with that action id and value; it is
+// empty where there is none.
+func LabelOf(v any, action, value string) (label string) {
+	switch v := v.(type) {
+	case []any:
+		for _, x := range v {
+			if label = LabelOf(x, action, value); label != "" {
+				return label
+			}
+		}
+	case m:
+		t, _ := v["text"].(m)
+		if str(v["value"]) == value && (v["action_id"] == nil || str(v["action_id"]) == action) && t != nil {
+			return str(t["text"])
+		}
+		for _, k := range []string{"elements", "accessory", "element", "options", "child_blocks"} {
+			if label = LabelOf(v[k], action, value); label != "" {
+				return label
+			}
+		}
+	}
+	return ""
+}
+
 // PressLabel presses the control with that label in a message.
 func (s *Slack) PressLabel(msg *Message, label, user string) Receipt {
 	s.t.Helper()
@@ -169,9 +193,10 @@ func (s *Slack) PressLabel(msg *Message, label, user string) Receipt {
 // Press presses the button with that action id in a message, or chooses that value in a menu.
 func (s *Slack) Press(msg *Message, action, value, user string) Receipt {
 	s.t.Helper()
-	act := m{"action_id": action, "type": "button", "value": value, "block_id": "b"}
+	label := m{"type": "plain_text", "text": LabelOf(msg.Blocks, action, value)}
+	act := m{"action_id": action, "type": "button", "value": value, "text": label, "block_id": "b"}
 	if strings.HasPrefix(action, "menu:") {
-		act = m{"action_id": action, "type": "overflow", "selected_option": m{"value": value}, "block_id": "b"}
+		act = m{"action_id": action, "type": "overflow", "selected_option": m{"value": value, "text": label}, "block_id": "b"}
 	}
 	return s.Interact(m{
 		"user": m{"id": user, "team_id": "T1"}, "channel": m{"id": msg.Channel},

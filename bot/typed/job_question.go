@@ -37,7 +37,7 @@ func isLonger(text string) bool {
 // AboutJob returns the operation that answers a question about one job, and the job's id; ok is
 // false for any other text.
 func AboutJob(text string) (name, id string, ok bool) {
-	text = strings.TrimSpace(text)
+	text = Narrow(strings.TrimSpace(text))
 	m := jobInText.FindStringSubmatch(text)
 	if m == nil || isLonger(text) {
 		return "", "", false

@@ -15,7 +15,8 @@ var (
 	lastJob = lazy.New(`(?i)\bof my (?:job|run|training)[.!?]?$|\b(?:my |the )?(?:last|latest|newest|most recent|previous)(?: \w+)? (?:jobs?|runs?|training)\b` +
 		`|(?:上一?[个次]|最近[的一]?[个次]?|最后[的一]?[个次]?|刚才的?|刚刚的?)(?:那个)?(?:作业|任务|训练|运行)`)
 	// pronoun matches a word for a job that is known from the conversation.
-	pronoun = lazy.New(`(?i)\b(?:it|this|that|the job|the run|this job|the training)\b|它|这个|该作业|这次|作业|任务|训练`)
+	// Questions in the past tense are about this run; those about Megatron are in the present tense.
+	pronoun = lazy.New(`(?i)\b(?:it|this|that|the job|the run|this job|the training)\b|\b(?:was|were) the\b|它|这个|该作业|这次|作业|任务|训练`)
 
 	askedLogs    = lazy.New(`(?i)\b(?:show|see|get|read|give|print|tail)\b.*\b(?:logs?|output)\b|(?:看|给|显示|读).*(?:日志|输出|log)`)
 	askedNumbers = lazy.New(`(?i)\b(?:loss|curve|throughput|tflops?|mfu|how fast|metrics)\b|损失|曲线|吞吐|多快|速度|指标`)
@@ -24,6 +25,8 @@ var (
 		`|^(?:请|麻烦|能不能|可以)*(?:帮我|给我)?(?:把.{1,40}?)?(?:取消|停止|终止|停掉|停了|杀掉)`)
 	askedAgain = lazy.New(`(?i)^(?:(?:please|pls|can you|could you|would you|just)[ ,]+)*` +
 		`(?:re-?(?:run|try|start|submit|launch)|(?:run|try|start|submit|launch)\b.*\bagain)\b|^(?:请|麻烦)*(?:帮我|给我)?(?:把.{1,40}?)?(?:再|重新?)(?:跑|试|提交|启动|运行|来|训)`)
+	askedSaved = lazy.New(`(?i)\b(?:did|has|have|was|were|is there|any)\b.*\b(?:saved?|checkpoints?|ckpt)\b` +
+		`|(?:有没有|有|存了?|保存了?)[^a-z]{0,4}(?:checkpoint|ckpt|检查点).*(?:吗|没有?)?[?？]?$|(?:checkpoint|ckpt|检查点).*(?:存|保存)了?(?:吗|没)`)
 	askedLeft = lazy.New(`(?i)\b(?:how (?:long|much longer)|eta|when .*\b(?:done|finish|end|ready|start))\b|还(?:要|有)多久|多久|何时|几点`)
 
 	// The next two are asked of a job only where the sentence names it; without a name they would
@@ -33,6 +36,25 @@ var (
 	askedTrouble = lazy.New(`(?i)\bwhy\b|\bwarum\b|\bwrong\b|fail|crash|broke|\bdied\b|\berrors?\b|\bhang|\bhung\b|\bstuck\b|\bslow|\bdoes(?:n't| not) work` +
 		`|怎么了|为什么|为啥|失败|原因|挂了|报错|错误|卡住|卡死|卡了|慢`)
 )
+
+var (
+	askedWhich = lazy.New(`(?i)\b(?:which|who|first)\b|哪|第几|几个|谁|先`)
+	askedTaken = lazy.New(`(?i)\bwho(?:(?:'|’)?s| is| are|se)?\b.*\b(?:look(?:s|ing)? (?:at|after|into)|on (?:it|this)|handl(?:es|ing)|work(?:s|ing) on|fix(?:es|ing)|` +
+		`tak(?:es|ing) care|owns?)\b|谁(?:在|来|正在)?(?:处理|看|跟进|修)`)
+	avoidsNode = lazy.New(`(?i)\b(?:without|avoid\w*|exclud\w*|skip\w*|except|not on)\b.*\b(?:nodes?|hosts?|machines?)\b` +
+		`|\b(?:re-?(?:run|try)|run|try)\b.*\b(?:another|other|different) (?:nodes?|hosts?|machines?)\b` +
+		`|(?:不带|不用|不要|排除|避开|去掉|跳过|换).{0,5}(?:节点|机器)`)
+)
+
+// AsksWhich reports whether text asks which one of several something is, which a diagnosis as a
+// whole does not say at once.
+func AsksWhich(text string) bool { return askedWhich.MatchString(text) }
+
+// AsksWhoTook reports whether text asks who takes care of a failure.
+func AsksWhoTook(text string) bool { return askedTaken.MatchString(text) }
+
+// AvoidsNode reports whether text asks to run again without the node that failed.
+func AvoidsNode(text string) bool { return avoidsNode.MatchString(text) && !asksHow.MatchString(text) }
 
 // Again is what askedOperations call the wish to run a job once more, which two operations fulfil.
 const Again = "again"
@@ -51,6 +73,7 @@ var (
 		{askedStop, "cancel"},
 		{askedAgain, Again},
 		{askedLogs, "logs"},
+		{askedSaved, "status"},
 		{askedLeft, "status"},
 		{askedHow, "status"},
 		{askedWhy, "diagnose"},

@@ -34,6 +34,27 @@ var (
 	curly      = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "«", `"`, "»", `"`, "＂", `"`, "‘", "'", "’", "'", "‚", "'", "＇", "'", "－", "-", "＝", "=")
 )
 
+// Narrow replaces the wide digits and letters of East Asian keyboards, as in ４７１１. Wide punctuation
+// stays, since a sentence may contain it.
+func Narrow(s string) string {
+	return strings.Map(func(r rune) rune {
+		if narrow := r - '\uff01' + '!'; r > '\uff00' && r < '\uff5f' && (unicode.IsDigit(r) || unicode.IsLetter(r)) {
+			return narrow
+		}
+		return r
+	}, s)
+}
+
+// NarrowValue replaces wide punctuation too, as in 1：00：00, in a value that is no sentence.
+func NarrowValue(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r > '\uff00' && r < '\uff5f' {
+			return r - '\uff01' + '!'
+		}
+		return r
+	}, s)
+}
+
 // Read parses text from Slack. It never fails: an unclosed quote extends to the end.
 func Read(text string) Text {
 	var t Text
@@ -53,7 +74,7 @@ func Read(text string) Text {
 	if _, rest, ok := cutWord(text); ok {
 		t.Rest = rest
 	}
-	t.Words = split(longFlags(curly.Replace(text)))
+	t.Words = split(longFlags(Narrow(curly.Replace(text))))
 	return t
 }
 
@@ -132,7 +153,7 @@ func split(s string) []string {
 // Words splits a command line into words. It joins continued lines and undoes the dashes and
 // quotes that keyboards make.
 func Words(text string) []string {
-	return split(longFlags(curly.Replace(lineJoin.ReplaceAllString(text, " "))))
+	return split(longFlags(Narrow(curly.Replace(lineJoin.ReplaceAllString(text, " ")))))
 }
 
 // Whole returns all words, for a question without a command word.

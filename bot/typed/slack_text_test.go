@@ -34,11 +34,22 @@ func TestWhatSlackMakesOfTypingIsUndone(t *testing.T) {
 		"a block of joined lines": {"```submit \\\n --nodes 2```", []string{"submit", "--nodes", "2"}},
 		"no-break spaces":         {"status\u00a04711\u3000x", []string{"status", "4711", "x"}},
 		"full-width flags":        {"status －－cluster a", []string{"status", "--cluster", "a"}},
+		"wide digits and letters": {"取消 ４７１１ －－ｃｌｕｓｔｅｒ ａ", []string{"取消", "4711", "--cluster", "a"}},
+		"wide punctuation":        {"ask 为什么？", []string{"ask", "为什么？"}},
 		"nothing":                 {"  ", nil},
 		"an empty value":          {`submit --name ""`, []string{"submit", "--name", ""}},
 	} {
 		require.Equal(t, c.words, Read(c.text).Words, name)
 	}
+}
+
+func TestAJobsNumberMayBeWide(t *testing.T) {
+	t.Parallel()
+	name, id, ok := AboutJob("作业４７１１怎么了？")
+	require.True(t, ok)
+	require.Equal(t, []string{"diagnose", "4711"}, []string{name, id})
+	_, ids := JobNumbers("４７１１ 为什么失败了？")
+	require.Equal(t, []string{"4711"}, ids)
 }
 
 func TestABlockOfSeveralLinesIsKeptWhole(t *testing.T) {

@@ -2,6 +2,7 @@ package typed
 
 import (
 	"strings"
+	"unicode"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -54,6 +55,30 @@ var thanksOnly = lazy.New(`(?i)^(?:(?:ok|okay|great|perfect|nice|cool|got it)[,.
 
 // Thanks reports whether text only says thanks.
 func Thanks(text string) bool { return thanksOnly.MatchString(strings.TrimSpace(text)) }
+
+var (
+	emojiName = lazy.New(`:[a-z0-9_+'-]+:`)
+	greeting  = lazy.New(`:wave:|👋`)
+)
+
+// Wordless reports whether text is of emoji and punctuation alone. greets is true for a greeting
+// and for a call for help, such as "???".
+func Wordless(text string) (ok, greets bool) {
+	rest := emojiName.ReplaceAllString(text, "")
+	if strings.TrimSpace(text) == "" || strings.ContainsFunc(rest, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+		return false, false
+	}
+	return true, greeting.MatchString(text) || strings.ContainsAny(text, "?？")
+}
+
+var wantsRun = lazy.New(`(?i)^(?:(?:hi|hello|hey|please|pls|can you|could you|would you|i (?:want|need) to|i(?:(?:'|’)d| would) like to|let(?:(?:'|’)?s| us))[ ,]+)*` +
+	`(?:run|start|train|launch|submit|pre-?train)\b|^(?:请|麻烦|我想|我要|我需要|能不能|可以)*(?:帮我|给我|帮忙)?(?:再)?(?:跑|训练?|预训练|启动|提交|开始)`)
+
+// WantsRun reports whether text asks to start a run, and not how one does so.
+func WantsRun(text string) bool {
+	text = strings.TrimSpace(text)
+	return !isLonger(text) && wantsRun.MatchString(text) && !asksHow.MatchString(text)
+}
 
 // TheJob is what a subscription follows that is asked for with a pronoun: tell me when it fails.
 const TheJob = "it"
@@ -116,7 +141,7 @@ func PossibleJobIDs(text string) (ids []string) {
 // JobNumbers returns the numbers in a sentence that could be job ids, and the operation that
 // the sentence asks for; without such an operation it returns none.
 func JobNumbers(text string) (name string, ids []string) {
-	text = strings.TrimSpace(text)
+	text = Narrow(strings.TrimSpace(text))
 	if isLonger(text) {
 		return "", nil
 	}

@@ -1,0 +1,214 @@
+package bot_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// briefly makes requests expire after a minute.
+func briefly(c *bot.Config) { c.Service.ApprovalLife = time.Minute }
+
+// became waits until a message says all the words, and returns what is drawn of it then.
+func (s *stage) became(q *slacktest.Message, words ...string) (drawn string) {
+	s.t.Helper()
+	s.Wait("the message to say "+strings.Join(words, ", "), func(st slacktest.State) bool {
+		for _, m := range st.Messages {
+			if m.Channel != q.Channel || m.TS != q.TS {
+				continue
+			}
+			drawn = text(m) + slacktest.JSON(m.Blocks)
+			for _, w := range words {
+				if !strings.Contains(drawn, w) {
+					return false
+				}
+			}
+			return true
+		}
+		return false
+	})
+	return drawn
+}
+
+// A request that nobody decides in time loses its buttons and says who asked for what, whether
+// the server runs when it expires or is started later. Its requester is told, and asks again by
+// a button.
+func TestAnExpiredRequestLosesItsButtons(t *testing.T) {
+	for name, off := range map[string]bool{"while it runs": false, "while it is off": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := approving(t, briefly)
+				s.Slash("submit --yes " + spec)
+				q := s.said("Approval needed", "more than 8 GPUs")
+				s.became(q, `"user_id":"U1"`, `"type":"button"`)
+				if off {
+					s.stop()
+					time.Sleep(3 * time.Hour)
+					s.begin()
+					s.Target(slacktest.ServeInMemory(t, s.bot.Handler()))
+				}
+				drawn := s.became(q, "Expired: submit", "Expired at", "Nobody decided in time")
+				require.NotContains(t, drawn, `"type":"button"`)
+				for _, part := range []string{`"gpt": 2 nodes`, "more than 8 GPUs", `"user_id":"U1"`, "asks again"} {
+					require.Contains(t, drawn, part, "who asked for what, and how to ask again")
+				}
+				require.Less(t, strings.Index(drawn, "Nobody decided in time"), strings.Index(drawn, "SHA-256"), "what became of it stands first")
+				told := s.said("Nobody decided your request in time: submit", `"gpt": 2 nodes`)
+				require.Equal(t, "DU1", told.Channel)
+
+				action, value := buttonOf(t, q, "Approve") // in a window that was not drawn again
+				s.Press(q, action, value, "U5")
+				s.said("This request was decided already, or it has expired")
+				require.Contains(t, s.at(q), "Expired: submit")
+				require.Zero(t, s.yard.count())
+
+				s.PressLabel(told, "Ask again", "U1")
+				s.Wait("the request once more, to each operator, since nobody else reads a direct message", func(st slacktest.State) bool {
+					n := map[string]int{}
+					for _, m := range st.Messages {
+						if strings.Contains(text(m), "Approval needed") {
+							n[m.Channel]++
+						}
+					}
+					return n["DU5"] == 1 && n["DU6"] == 1 && n["DU1"] == 0
+				})
+			})
+		})
+	}
+}
+
+// A request that was decided in time stays as it was decided.
+func TestADecidedRequestDoesNotExpire(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t, briefly)
+		s.Slash("submit --yes " + spec)
+		q := s.said("Approval needed")
+		s.PressLabel(q, "Approve", "U5")
+		s.became(q, "Approved: submit")
+		time.Sleep(2 * time.Minute)
+		require.Contains(t, s.at(q), "Approved: submit")
+		require.Zero(t, posted(s.State(), "Nobody decided"))
+	})
+}
+
+// An agent's request loses its buttons when it expires and when somebody decides it elsewhere.
+func TestAnAgentsRequestThatIsOverLosesItsButtons(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t, briefly, func(c *bot.Config) { c.Policy.ApprovalChannel = "C8" })
+		ask := func(job string) *slacktest.Message {
+			_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: slurm.JobID(job)}, "a limit", []view.Section{{Text: "cancel " + job}}, "")
+			require.NoError(t, err)
+			return s.said("An agent asks for your approval", "cancel "+job)
+		}
+		q := ask("4711")
+		drawn := s.became(q, "Expired: nobody decided in time", "Expired at", "cancel 4711", "asks again by the same call")
+		require.NotContains(t, drawn, `"type":"button"`)
+		require.Equal(t, "DU1", s.said("Your agent's cancel was decided", "Expired").Channel)
+
+		q = ask("4712")
+		waiting, err := s.service.Approvals(t.Context())
+		require.NoError(t, err)
+		require.Len(t, waiting, 1)
+		_, err = s.service.Decide(t.Context(), waiting[0].ID, ops.Caller{Surface: "web", ID: "grace", User: "grace", Operator: true}, "grace", true, "")
+		require.NoError(t, err)
+		require.NotContains(t, s.became(q, "Decided elsewhere", "cancel 4712"), `"type":"button"`)
+	})
+}
+
+// A question that has expired loses its buttons at the first press.
+func TestAnExpiredQuestionLosesItsButtons(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		q := s.next("submit " + spec)
+		s.stop()
+		time.Sleep(2 * time.Hour)
+		s.begin()
+		s.Target(slacktest.ServeInMemory(t, s.bot.Handler()))
+		s.PressLabel(q, "Yes, do it", "U1")
+		drawn := ""
+		s.Wait("the question to be replaced", func(st slacktest.State) bool {
+			for _, m := range st.Messages {
+				if m.TS == q.TS {
+					drawn = text(m) + slacktest.JSON(m.Blocks)
+				}
+			}
+			return strings.Contains(drawn, "This question has expired")
+		})
+		require.NotContains(t, drawn, `"type":"button"`)
+		require.Zero(t, s.yard.count())
+	})
+}
+
+// The requester and each place read what became of a request in their own language.
+func TestADecisionIsReadInEachReadersLanguage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t)
+		s.Slash("settings lang zh", map[string]any{"user_id": "U1"})
+		s.said("您的设置")
+		s.Slash("submit --yes " + spec)
+		q := s.said("需要审批")
+		action, value := buttonOf(t, q, "拒绝")
+		s.Decline(q, action, value, "U5", "wait")
+		require.Contains(t, s.became(q, "已拒绝：submit"), "审批人")
+		require.Equal(t, "DU1", s.said("管理员已拒绝您的申请").Channel)
+	})
+}
+
+// A request reaches somebody who can decide it: from a direct message, and from a channel that
+// the bot is not in, it goes to the operators themselves.
+func TestARequestReachesAnOperator(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t)
+		s.Event(map[string]any{
+			"type": "message", "channel_type": "im", "user": "U1", "channel": "DU1", "ts": "1700000000.000100", "text": "submit --yes " + spec,
+		})
+		q := s.said("Approval needed")
+		require.Contains(t, []string{"DU5", "DU6"}, q.Channel)
+		s.Wait("both operators to have it, and nobody else", func(st slacktest.State) bool { return posted(st, "Approval needed") == 2 })
+		s.PressLabel(q, "Approve", "U5")
+		s.Wait("the decision in both places", func(st slacktest.State) bool { return posted(st, "Approved: submit") == 2 })
+		require.Equal(t, 1, s.yard.count())
+
+		s.Fault(slacktest.Fault{Method: "chat.postMessage", Error: "not_in_channel", Times: 1})
+		s.Slash("submit --yes " + strings.Replace(spec, "name: gpt", "name: other", 1))
+		q = s.said("Approval needed", `"other"`)
+		require.Equal(t, "DU5", q.Channel)
+		require.Contains(t, text(q), "I am not in this channel")
+	})
+}
+
+// Whoever asks for the same thing again while their request waits is told so, and the operators
+// are asked once: two approvals would start two jobs.
+func TestTheSameRequestIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t)
+		s.Slash("submit --yes " + spec)
+		q := s.said("Approval needed")
+		s.Slash("submit --yes " + spec)
+		s.said("You have asked for this already", `"gpt": 2 nodes`, "The request ends")
+		s.Slash("submit --yes " + strings.Replace(spec, "nodes: 2", "nodes: 4", 1))
+		s.said("Approval needed", `"gpt": 4 nodes`)
+		require.Equal(t, 2, posted(s.State(), "Approval needed"))
+		s.PressLabel(q, "Approve", "U5")
+		s.became(q, "Approved: submit")
+		s.Slash("submit --yes " + spec) // after the decision it is another request
+		s.Wait("another request", func(st slacktest.State) bool { return posted(st, "Approval needed") == 2 })
+	})
+}
