@@ -51,7 +51,7 @@ type CancelledJob struct {
 // Cancel returns the operation cancel.
 func Cancel() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "cancel", Effect: ops.Destructive, Toolset: ops.JobsSet, Core: true, Idempotent: true,
+		Name: "cancel", Effect: ops.Destructive, Toolset: ops.JobsSet, Core: true,
 		Summary: lang.Text{EN: "end a job, or one task of an array", ZH: "结束作业，或数组中的一个任务"},
 		Help: lang.Text{
 			EN: "Use only when its owner wants it ended: all since the last checkpoint is lost.",

@@ -80,4 +80,9 @@ func TestASignalIsSentAsAJobIsCancelled(t *testing.T) {
 	require.Equal(t, CancelOut{JobID: "1", Name: "gpt", State: slurm.Running, Signal: "TERM"}, out)
 	require.Equal(t, "1 gpt: SIGTERM sent to its tasks; it ends when they do", out.(CancelOut).View(lang.EN).Title)
 	require.Contains(t, out.(CancelOut).View(lang.ZH).Sections[0].Text, "30 秒")
+	// Another call is another signal, and no client may repeat the call by itself.
+	_, err = opstest.Do(t, c, Cancel(), "1", "--signal", "TERM", "--yes")
+	require.NoError(t, err)
+	require.Equal(t, []string{"TERM to 1", "TERM to 1"}, s.sent)
+	require.False(t, Cancel().Idempotent)
 }
