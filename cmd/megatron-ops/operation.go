@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/account"
+	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -23,6 +24,11 @@ import (
 func (sh *shell) operation(ctx context.Context, op ops.Op, words []string) error {
 	if file, rest, ok := takeFlag(words, "--batch"); ok {
 		return sh.batch(op, file, rest)
+	}
+	if op.Effect != ops.Read { // a change is recorded
+		if _, err := config.StateDir(os.Getenv); err != nil {
+			return err
+		}
 	}
 	call, err := sh.call()
 	if err != nil {
@@ -147,6 +153,7 @@ func (sh *shell) answers(ctx context.Context, call *ops.Call, op ops.Op, ins []a
 			all[i].out, all[i].err = op.Run(ctx, call, ins[i])
 		}
 	}
+	sh.changed = op.Effect != ops.Read && slices.ContainsFunc(all, func(r result) bool { return r.err == nil })
 	if len(all) == 1 && !lines {
 		if err := all[0].err; err != nil {
 			if ctx.Err() != nil && (asked || op.Effect == ops.Read) { // nothing was changed
