@@ -243,14 +243,16 @@ func Requeues(ctx context.Context, cl ops.Cluster, j slurm.Job) []slurm.State {
 
 // notStarted is the error about a job that waits and has no run that can be diagnosed.
 func notStarted(j slurm.Job, reason string) error {
-	said := lang.Text{EN: "job %s has not started: it waits for %s", ZH: "作业 %s 尚未启动，等待原因：%s"}
+	m := slurm.ExplainReason(reason)
+	said := lang.Text{EN: "job %s has not started (%s): %s", ZH: "作业 %s 尚未启动（%s）：%s"}
 	if j.Restarts > 0 {
-		said = lang.Text{EN: "job %s waits to run again, for %s, and no log of its run before was found", ZH: "作业 %s 等待再次运行，原因：%s；没有找到其上一次运行的日志"}
+		said = lang.Text{EN: "no log of the run before was found, and job %s waits to run again (%s): %s", ZH: "没有找到上一次运行的日志；作业 %s 等待再次运行（%s）：%s"}
 	}
-	return &ops.Error{
-		Code: ops.Failed, Message: said.With(j.ID, reason),
-		Fix: lang.Text{EN: "`status %s` says what that means", ZH: "`status %s` 会解释其含义"}.With(j.ID),
+	fix := lang.Text{EN: "`status %s` says when it may start", ZH: "`status %s` 会给出预计开始时间"}.With(j.ID)
+	if m.Do.EN != "" {
+		fix = lang.Text{EN: "%s; `status %s` says more", ZH: "%s；详见 `status %s`"}.With(m.Do, j.ID)
 	}
+	return &ops.Error{Code: ops.Failed, Message: said.With(j.ID, reason, m.Says), Fix: fix}
 }
 
 // readHere diagnoses a job's logs on this machine.
