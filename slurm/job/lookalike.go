@@ -16,9 +16,9 @@ var lookalikes = map[rune]string{
 	'\u00a0': " ", '\u2007': " ", '\u2009': " ", '\u202f': " ", '\u3000': " ", '\u200b': "", '\ufeff': "", '\u2060': "",
 }
 
-// plainly returns text with each lookalike replaced by what was meant, and the first one
+// Plainly returns text with each lookalike replaced by what was meant, and the first one
 // that text has; 0 if it has none.
-func plainly(text string) (meant string, first rune) {
+func Plainly(text string) (meant string, first rune) {
 	var b strings.Builder
 	for _, r := range text {
 		if plain, is := lookalikes[r]; is {
@@ -33,8 +33,8 @@ func plainly(text string) (meant string, first rune) {
 	return b.String(), first
 }
 
-// wrongCharacter says which character has crept in, and what to type instead.
-func wrongCharacter(r rune) lang.Text {
+// WrongCharacter says which character has crept in, and what to type instead.
+func WrongCharacter(r rune) lang.Text {
 	plain := lookalikes[r]
 	switch {
 	case plain == "":
@@ -48,11 +48,11 @@ func wrongCharacter(r rune) lang.Text {
 // meantPlainly returns the fix for a value that a grammar rejects only because of
 // lookalikes; ok is false for any other value.
 func meantPlainly(value string, accepts func(string) bool) (fix lang.Text, ok bool) {
-	meant, first := plainly(value)
+	meant, first := Plainly(value)
 	if first == 0 {
 		return lang.Text{}, false
 	}
-	return wrongCharacter(first), accepts(meant) || accepts(strings.Trim(meant, `"' `))
+	return WrongCharacter(first), accepts(meant) || accepts(strings.Trim(meant, `"' `))
 }
 
 // gluedFlag is a flag and its value in one word, which a program's parser takes for a value.
@@ -62,8 +62,8 @@ var gluedFlag = lazy.New(`^(--?[A-Za-z][A-Za-z0-9_-]*)\s+(\S.*?)\s*$`)
 // the program takes flags as Megatron-LM does.
 func flagWord(w string, glued bool) (msg, fix lang.Text) {
 	lead := w[:len(w)-len(strings.TrimLeftFunc(w, func(r rune) bool { return r == '-' || lookalikes[r] != "" }))]
-	if _, first := plainly(lead); first != 0 {
-		meant, _ := plainly(w)
+	if _, first := Plainly(lead); first != 0 {
+		meant, _ := Plainly(w)
 		if meant = strings.Trim(meant, `"' `); strings.HasPrefix(meant, "-") {
 			return phrase("begins with %s (U+%04X), which is no hyphen", "以 %s（U+%04X）开头，那不是连字符", string(first), first),
 				phrase("write %s", "请写 %s", "--"+strings.TrimLeft(meant, "-"))

@@ -75,13 +75,13 @@ func notYAML(data []byte, err error) error {
 	}
 	given := lines[e.Line-1]
 	for _, line := range []string{given, strings.ReplaceAll(given, "：", "： ")} { // a full-width colon includes the blank that YAML needs
-		meant, first := plainly(line)
+		meant, first := Plainly(line)
 		if first == 0 {
 			continue
 		}
 		lines[e.Line-1] = meant
 		if _, err := parser.Parse(lexer.Tokenize(strings.Join(lines, "\n")), 0, parser.AllowDuplicateMapKey()); err == nil {
-			e.Fix = wrongCharacter(first)
+			e.Fix = WrongCharacter(first)
 			if line != given {
 				e.Fix = phrase("write a colon and a blank in place of ： (U+FF1A)", "请把 ：（U+FF1A）改为半角冒号加空格")
 			}
