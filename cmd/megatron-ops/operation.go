@@ -25,6 +25,11 @@ func (sh *shell) operation(ctx context.Context, op ops.Op, words []string) error
 	if file, rest, ok := takeFlag(words, "--batch"); ok {
 		return sh.batch(op, file, rest)
 	}
+	if len(words) == 0 && takesSpec[op.Name] && sh.redirected() {
+		return ops.InputError("file",
+			lang.Text{EN: "standard input is a file, and nothing says that it is to be read", ZH: "标准输入是一个文件，但没有指明要读取它"},
+			lang.Text{EN: "`megatron-ops %s -` reads it", ZH: "`megatron-ops %s -` 会读取它"}.With(op.Name))
+	}
 	if op.Effect != ops.Read { // a change is recorded
 		if _, err := config.StateDir(os.Getenv); err != nil {
 			return err
@@ -50,6 +55,19 @@ func (sh *shell) operation(ctx context.Context, op ops.Op, words []string) error
 		}
 	}
 	return err
+}
+
+// takesSpec are the operations that judge or run an empty specification where none is given.
+var takesSpec = map[string]bool{"plan": true, "render": true, "submit": true}
+
+// redirected reports whether standard input is a file with something in it, as after <.
+func (sh *shell) redirected() bool {
+	f := file(sh.in)
+	if f == nil {
+		return false
+	}
+	st, err := f.Stat()
+	return err == nil && st.Mode().IsRegular() && st.Size() > 0
 }
 
 // inputs returns the operation's inputs: one for each job that words name, or one for

@@ -100,3 +100,23 @@ func TestFollowingEndsWithItsOutput(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Contains(t, said, "could not be written")
 }
+
+// A specification that is redirected without saying so is not judged as an empty one.
+func TestASpecificationThatIsRedirected(t *testing.T) {
+	t.Setenv("MEGATRON_OPS_STATE_DIR", t.TempDir())
+	t.Chdir(t.TempDir())
+	spec(t, "true")
+	for _, op := range []string{"plan", "render", "submit"} {
+		in, err := os.Open("job.yaml")
+		require.NoError(t, err)
+		defer in.Close()
+		var errs strings.Builder
+		require.Equal(t, 2, run(t.Context(), []string{op}, streams{in: in, out: &errs, err: &errs}), op)
+		require.Contains(t, errs.String(), "try: `megatron-ops "+op+" -` reads it")
+	}
+	in, err := os.Open("job.yaml")
+	require.NoError(t, err)
+	defer in.Close()
+	var out strings.Builder
+	require.Zero(t, run(t.Context(), []string{"--cluster", "local", "plan", "-"}, streams{in: in, out: &out, err: &out}), out.String())
+}

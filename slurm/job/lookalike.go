@@ -36,10 +36,10 @@ func Plainly(text string) (meant string, first rune) {
 // WrongCharacter says which character has crept in, and what to type instead.
 func WrongCharacter(r rune) lang.Text {
 	plain := lookalikes[r]
-	switch {
-	case plain == "":
+	switch plain {
+	case "":
 		return phrase("delete the invisible character U+%04X", "请删除不可见字符 U+%04X", r)
-	case plain == " ":
+	case " ":
 		return phrase("replace the character U+%04X, which looks like a blank, by a blank", "字符 U+%04X 只是看起来像空格，请改为普通空格", r)
 	}
 	return phrase("type %s in place of %s (U+%04X)", "请把 %[2]s（U+%04[3]X）改为 %[1]s", plain, string(r), r)

@@ -59,7 +59,7 @@ func TestExplainKnowsEachKindOfWord(t *testing.T) {
 	}
 	// A card that does not contain the name is no explanation of a misspelt one; ordinary words with a hyphen are.
 	c.Answerer = func() *knowledge.Answerer { return knowledge.New(knowledge.Options{}) }
-	for _, typed := range []string{"tensor-model-paralel-size", "micro-bach-size", "heads-multiple-tp", "checkpont-load"} {
+	for _, typed := range []string{"tensor-model-paralle-size", "micro-bach-size", "heads-multiple-tp", "checkpont-load"} {
 		_, err = opstest.Do(t, c, Explain(), typed)
 		require.Contains(t, ops.AsError(err).Fix.EN, "did you mean ", typed)
 	}
