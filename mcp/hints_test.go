@@ -20,7 +20,7 @@ func TestAnswersNameToolsAndNotTheShell(t *testing.T) {
 	c := connectAlice(t, s)
 	for _, row := range []struct{ tool, args, want string }{
 		{"status", `{"job":"99"}`, "`list {\"all\":true}` shows the jobs"},
-		{"diagnose", `{"job":"4711"}`, "`status {\"job\":\"4711\"}` says what that means"},
+		{"diagnose", `{"job":"4711"}`, "`status {\"job\":\"4711\"}` says more"},
 		{"lint", `{}`, "for example: `lint {\"script\":"},
 		{"explain", `{"word":" "}`, "`explain {\"word\":\"heads-multiple-of-tp\"}`"},
 		{"search", `{"query":""}`, "`search {\"query\":\"context parallel NaN\"}`"},

@@ -188,7 +188,7 @@ func JobsFromJSON(m map[string]any) []Job {
 		State: o.state("job_state"), Reason: emptyIfNone(o.text("state_reason")),
 		Nodes: nodesOf(o.text("nodes")), NumNodes: int(o.number("node_count")),
 		TimeLimitS: o.limit("time_limit"), SubmittedAt: o.time("submit_time"),
-		Restarts: int(o.number("restart_cnt")), WorkDir: o.text("current_working_directory"), Comment: o.text("comment"),
+		Restarts: int(o.number("restart_cnt")), Dependency: o.text("dependency"), WorkDir: o.text("current_working_directory"), Comment: o.text("comment"),
 	}
 	if j.Nodes == nil {
 		j.Nodes = []string{}

@@ -106,6 +106,7 @@ var detailFields = []detailField{
 	{"RestartCnt", 16, func(j *Job, v string) { j.Restarts = parseCount(v) }},
 	{"STDOUT", 4096, func(j *Job, v string) { j.Stdout = emptyIfNone(v) }},
 	{"STDERR", 4096, func(j *Job, v string) { j.Stderr = emptyIfNone(v) }},
+	{"Dependency", 1024, func(j *Job, v string) { j.Dependency = emptyIfNone(v) }},
 }
 
 // DetailFormat returns the value of squeue --Format that AddDetail expects.
@@ -137,6 +138,29 @@ func AddDetail(j *Job, out string) {
 		at = end
 	}
 	j.Stdout, j.Stderr = ExpandPattern(j.Stdout, of), ExpandPattern(cmp.Or(j.Stderr, j.Stdout), of)
+	if len(j.Tasks) > 0 {
+		j.patternPaths()
+	}
+}
+
+// noTask is the task number that scontrol prints for tasks that wait.
+const noTask = "_4294967294"
+
+// CorrectPaths sets j's output paths from the output of scontrol show job for task, which
+// is j or represents it.
+func CorrectPaths(j *Job, task JobID, out string) {
+	_, number, _ := strings.Cut(string(task), "_")
+	for line := range strings.Lines(out) {
+		name, path, _ := strings.Cut(strings.TrimSpace(line), "=")
+		path = strings.ReplaceAll(path, noTask, "_"+number)
+		switch {
+		case path == "" || path == "(null)":
+		case name == "StdOut":
+			j.Stdout = path
+		case name == "StdErr":
+			j.Stderr = path
+		}
+	}
 	if len(j.Tasks) > 0 {
 		j.patternPaths()
 	}

@@ -103,6 +103,7 @@ type Job struct {
 	EstStart    *time.Time `json:"estimated_start,omitempty"`
 	Priority    *int64     `json:"priority,omitempty"`
 	Restarts    int        `json:"restarts,omitempty"`
+	Dependency  string     `json:"dependency,omitempty"` // what a waiting job waits for, such as afterok:7(failed)
 	WorkDir     string     `json:"work_dir,omitempty"`
 	Stdout      string     `json:"stdout,omitempty"` // expanded path, as Stderr
 	Stderr      string     `json:"stderr,omitempty"`

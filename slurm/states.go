@@ -88,6 +88,9 @@ var states = []StateMeaning{
 	state("REVOKED", "RV", true, "was taken over by another cluster of the federation", "已由联邦中的另一集群接管", "look for it on the other cluster", "请在另一集群上查看"),
 }
 
+// NeverStarts reports whether a job waits for what can no longer happen.
+func (j Job) NeverStarts() bool { return j.State == Pending && j.Reason == "DependencyNeverSatisfied" }
+
 // RunBefore says how the run before ended, for a job that waits again. It is empty for any
 // other job, and where that is unknown.
 func (j Job) RunBefore() lang.Text {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/account"
+	"github.com/megatron-ops/megatron-ops/internal/config"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -23,6 +24,16 @@ import (
 func (sh *shell) operation(ctx context.Context, op ops.Op, words []string) error {
 	if file, rest, ok := takeFlag(words, "--batch"); ok {
 		return sh.batch(op, file, rest)
+	}
+	if len(words) == 0 && takesSpec[op.Name] && sh.redirected() {
+		return ops.InputError("file",
+			lang.Text{EN: "standard input is a file, and nothing says that it is to be read", ZH: "标准输入是一个文件，但没有指明要读取它"},
+			lang.Text{EN: "`megatron-ops %s -` reads it", ZH: "`megatron-ops %s -` 会读取它"}.With(op.Name))
+	}
+	if op.Effect != ops.Read { // a change is recorded
+		if _, err := config.StateDir(os.Getenv); err != nil {
+			return err
+		}
 	}
 	call, err := sh.call()
 	if err != nil {
@@ -44,6 +55,19 @@ func (sh *shell) operation(ctx context.Context, op ops.Op, words []string) error
 		}
 	}
 	return err
+}
+
+// takesSpec are the operations that judge or run an empty specification where none is given.
+var takesSpec = map[string]bool{"plan": true, "render": true, "submit": true}
+
+// redirected reports whether standard input is a file with something in it, as after <.
+func (sh *shell) redirected() bool {
+	f := file(sh.in)
+	if f == nil {
+		return false
+	}
+	st, err := f.Stat()
+	return err == nil && st.Mode().IsRegular() && st.Size() > 0
 }
 
 // inputs returns the operation's inputs: one for each job that words name, or one for
@@ -147,6 +171,7 @@ func (sh *shell) answers(ctx context.Context, call *ops.Call, op ops.Op, ins []a
 			all[i].out, all[i].err = op.Run(ctx, call, ins[i])
 		}
 	}
+	sh.changed = op.Effect != ops.Read && slices.ContainsFunc(all, func(r result) bool { return r.err == nil })
 	if len(all) == 1 && !lines {
 		if err := all[0].err; err != nil {
 			if ctx.Err() != nil && (asked || op.Effect == ops.Read) { // nothing was changed

@@ -27,7 +27,7 @@ func pager() string {
 func (sh *shell) page(ctx context.Context, text string) error {
 	if p := pager(); p != "" && isTerminal(sh.out) {
 		c := exec.CommandContext(ctx, "sh", "-c", p)
-		c.Stdin, c.Stdout, c.Stderr, c.Env = strings.NewReader(text), sh.out, sh.err, os.Environ()
+		c.Stdin, c.Stdout, c.Stderr, c.Env = strings.NewReader(text), file(sh.out), sh.err, os.Environ()
 		for name, value := range map[string]string{"LESS": "FRX", "LV": "-c"} { // quit if the text fits on one screen, and keep colours
 			if os.Getenv(name) == "" {
 				c.Env = append(c.Env, name+"="+value)

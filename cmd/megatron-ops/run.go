@@ -46,6 +46,7 @@ type shell struct {
 	cluster   string
 	color     bool
 	telemetry *telemetry // nil: nothing is sent
+	changed   bool       // an operation that changes something has succeeded
 }
 
 // A command implements a word that is not an operation. It gets the words after its
@@ -78,7 +79,11 @@ func lookupCommand(name string) (command, bool) {
 // run executes one command line and returns the exit code. It reports a panic as a bug,
 // and its stack only for debugging.
 func run(ctx context.Context, args []string, st streams) (code int) {
-	st.in = &interruptibleReader{ctx: ctx, from: st.in}
+	outer := ctx
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	out := &output{to: st.out, lost: end} // what goes on writing for nobody ends
+	st.in, st.out = &interruptibleReader{ctx: ctx, from: st.in}, out
 	sh := &shell{streams: st, lang: envLang(), color: canDraw(st.out) && os.Getenv("NO_COLOR") == ""}
 	defer func() {
 		if r := recover(); r != nil {
@@ -98,7 +103,10 @@ func run(ctx context.Context, args []string, st streams) (code int) {
 	if err == nil {
 		err = sh.dispatch(ctx, words)
 	}
-	return sh.exit(ctx, err)
+	if lost := out.failure(sh.changed); lost != nil {
+		err = lost
+	}
+	return sh.exit(outer, err)
 }
 
 // globalFlags takes the flags that every command has out of args. It returns the first
@@ -378,7 +386,7 @@ func widthOf(w io.Writer) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 && isTerminal(w) {
 		return n
 	}
-	if f, ok := w.(*os.File); ok {
+	if f := file(w); f != nil {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil {
 			return n
 		}
@@ -391,11 +399,8 @@ func widthOf(w io.Writer) int {
 func canDraw(w any) bool { return isTerminal(w) && os.Getenv("TERM") != "dumb" }
 
 func isTerminal(w any) bool {
-	if in, ok := w.(*interruptibleReader); ok {
-		w = in.from
-	}
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	f := file(w)
+	return f != nil && term.IsTerminal(int(f.Fd()))
 }
 
 // An interruptibleReader stops waiting when its context ends: a read from a terminal

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"log/slog"
 	"math"
 	"os"
@@ -137,20 +136,6 @@ func TestWhatIsFoldedIsShownWhereItIsAskedFor(t *testing.T) {
 			require.Contains(t, out.String(), words)
 		}
 		require.Equal(t, verbose, strings.Contains(out.String(), "of no use"))
-	}
-}
-
-type fullDisk struct{}
-
-func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
-
-// An answer that could not be written is a failure, and says so on standard error.
-func TestAnAnswerThatCannotBeWrittenIsAFailure(t *testing.T) {
-	t.Setenv("MEGATRON_OPS_STATE_DIR", t.TempDir())
-	for _, format := range []string{"text", "json", "yaml"} {
-		var said bytes.Buffer
-		require.Equal(t, 1, run(t.Context(), []string{"hostlist", "gpu[1-2]", "-o", format}, streams{in: strings.NewReader(""), out: fullDisk{}, err: &said}), format)
-		require.Contains(t, said.String(), "no space left on device")
 	}
 }
 

@@ -76,7 +76,7 @@ func (sh *shell) watch(ctx context.Context, call *ops.Call, op ops.Op, in any) e
 		return jobsPoll{list: found, err: err, at: call.Now(), took: time.Since(began)}
 	}
 	if input, ok := sh.in.(*interruptibleReader); ok {
-		_, err := tea.NewProgram(t, tea.WithContext(ctx), tea.WithInput(input.from), tea.WithOutput(sh.out), tea.WithoutSignalHandler()).Run()
+		_, err := tea.NewProgram(t, tea.WithContext(ctx), tea.WithInput(input.from), tea.WithOutput(file(sh.out)), tea.WithoutSignalHandler()).Run()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -52,10 +52,7 @@ func (sh *shell) serviceOf(cfg config.Config) (*ops.Service, error) {
 	if l, ok := lang.Parse(cfg.Lang); ok && os.Getenv("MEGATRON_OPS_LANG") == "" && !sh.langGiven {
 		sh.lang = l
 	}
-	state, err := config.StateDir(os.Getenv)
-	if err != nil {
-		return nil, err
-	}
+	state, stateless := config.StateDir(os.Getenv) // most commands need no state; the others report the error
 	clusters, err := clusters(cfg, state)
 	if err != nil {
 		return nil, err
@@ -64,6 +61,9 @@ func (sh *shell) serviceOf(cfg config.Config) (*ops.Service, error) {
 	approvalLife, err := cfg.Slack.Approval.Life()
 	if err != nil {
 		return nil, err
+	}
+	if stateless != nil {
+		refuseJobs(clusters, stateless)
 	}
 	database := cmp.Or(cfg.Store, filepath.Join(state, "state.db"))
 	var svc *ops.Service
@@ -86,6 +86,9 @@ func (sh *shell) serviceOf(cfg config.Config) (*ops.Service, error) {
 			})
 		}),
 		Store: sync.OnceValues(func() (*store.Store, error) {
+			if stateless != nil { // a submission needs its locks, wherever the store is
+				return nil, stateless
+			}
 			st, err := store.Open(context.Background(), database)
 			if err == nil {
 				st.KeepHead(state)

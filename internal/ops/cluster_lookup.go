@@ -142,6 +142,9 @@ func (c *Call) SlurmError(err error, id slurm.JobID) error {
 		}
 		return NotFoundError("job", said, lang.Text{EN: "`megatron-ops list --all` shows the jobs that are known", ZH: "`megatron-ops list --all` 可列出已知的作业"})
 	}
+	if e, ok := errors.AsType[*Error](err); ok { // of a cluster that knows what the person can do
+		return e
+	}
 	e := &Error{Code: Failed, Message: lang.Said(err), Fix: slurm.FixOf(err)}
 	if s, ok := errors.AsType[*slurm.Error](err); ok {
 		switch s.Kind {

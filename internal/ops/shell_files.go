@@ -21,7 +21,7 @@ func (c *Call) ReadFile(field, path string) ([]byte, error) {
 			lang.Text{EN: "%q names a file, and files are read in the shell only", ZH: "%q 是文件名，而文件只能在 shell 中读取"}.With(path),
 			lang.Text{EN: "give the text itself", ZH: "请直接给出文本"})
 	}
-	fewLines := lang.Text{EN: "a specification has a few lines", ZH: "规格只有几行"}
+	fewLines := lang.Text{EN: "a specification and a script have a few lines; a log is for diagnose", ZH: "规格与脚本只有几行；日志请用 diagnose"}
 	if path == "-" && c.Stdin != nil {
 		b, err := io.ReadAll(io.LimitReader(c.Stdin, maxSpec+1))
 		if err == nil && len(b) > maxSpec {

@@ -60,8 +60,12 @@ func Text(w io.Writer, d Doc, s Style) error {
 	}
 	if len(d.Next) > 0 {
 		t.blank()
+		lead := strings.TrimSpace(s.Next)
+		if !strings.HasSuffix(lead, "：") { // a full-width mark includes its own space
+			lead += " "
+		}
 		for _, n := range d.Next {
-			t.line(t.paint(faint, strings.TrimSpace(s.Next)+" "+s.Program+" ") + Plainly(n))
+			t.line(t.paint(faint, lead+s.Program+" ") + Plainly(n))
 		}
 	}
 	_, err := io.WriteString(w, t.b.String())

@@ -35,6 +35,12 @@ next: megatron-ops logs 4711
 `, got)
 }
 
+// A full-width colon includes its own space.
+func TestCommandsBehindAFullWidthColon(t *testing.T) {
+	got := draw(Doc{Next: []string{"logs 4711"}}, Style{Program: "megatron-ops", Next: "下一步："})
+	require.Equal(t, "下一步：megatron-ops logs 4711\n", got)
+}
+
 func TestATitlesColourSaysHowItWent(t *testing.T) {
 	for tone, begin := range map[Tone]string{Plain: "\x1b[1m", Good: "\x1b[1;32m", Warn: "\x1b[1;33m", Bad: "\x1b[1;31m"} {
 		require.Equal(t, begin+"作业 4711\x1b[m\n", draw(Doc{Title: "作业 4711", Tone: tone}, Style{Color: true}))

@@ -26,6 +26,21 @@ type Constant struct {
 	Source string    `json:"source"`
 }
 
+// titles are the names of constants that are words and not a variable or a flag.
+var titles = map[string]lang.Text{
+	"worktree":       {EN: "worktree", ZH: "工作树"},
+	"tasks per node": {EN: "tasks per node", ZH: "每节点任务数"},
+	"launch command": {EN: "launch command", ZH: "启动命令"},
+}
+
+// Title returns the constant's name for a reader.
+func (k Constant) Title() lang.Text {
+	if t, ok := titles[k.Name]; ok {
+		return t
+	}
+	return lang.Text{EN: k.Name, ZH: k.Name}
+}
+
 const skillSource = "skill run-on-slurm"
 
 // Constants returns the constants of a configuration, in the order in which a

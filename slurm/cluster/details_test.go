@@ -12,7 +12,7 @@ import (
 
 // detailOf returns squeue's line for a job in the wide format.
 func detailOf(id, exit, stdout string) string {
-	return fmt.Sprintf("%-64s%-24s%-512s%-16s%-4096s%-4096s\n", id, exit, "gres/gpu=16", "1", stdout, stdout)
+	return fmt.Sprintf("%-64s%-24s%-512s%-16s%-4096s%-4096s%-1024s\n", id, exit, "gres/gpu=16", "1", stdout, stdout, "afterok:6(failed)")
 }
 
 // For an array the element that represents it is queried, and for a heterogeneous job
@@ -36,6 +36,16 @@ func TestWhatOneJobIsAskedForMore(t *testing.T) {
 			"an element beside others", "7_1", queued("7_1", "8", "PENDING", "", "") + queued("7_2", "9", "PENDING", "", ""),
 			[]reply{{"--jobs=7_1 --Format", detailOf("7_1", "0:0", "/w/7_1.out"), "", 0}, {"--states=PENDING", "7_[1-9%3]\n", "", 0}},
 			"/w/7_1.out", 3,
+		},
+		{ // squeue names another file where the script names none
+			"an element whose script names no log", "7_2", queued("7_2", "9", "RUNNING", "gpu1", ""),
+			[]reply{{"--jobs=7_2 --Format", detailOf("7_2", "0:0", "/w/slurm-9.out"), "", 0}, {"show job 7_2", "JobId=9\n   StdErr=/w/slurm-7_2.out\n   StdOut=/w/slurm-7_2.out\n", "", 0}},
+			"/w/slurm-7_2.out", 0,
+		},
+		{
+			"an array whose script names no log", "7", queued("7_2", "9", "PENDING", "", ""),
+			[]reply{{"--jobs=7_2 --Format", detailOf("7_2", "0:0", "/w/slurm-7.out"), "", 0}, {"show job 7_2", "JobId=7\n   StdErr=/w/slurm-7_4294967294.out\n   StdOut=/w/slurm-7_4294967294.out\n", "", 0}},
+			"/w/slurm-7_%a.out", 0,
 		},
 		{"an array's limit that is not told", "7_1", queued("7_1", "8", "PENDING", "", ""), []reply{{"--states=PENDING", "7_[1-9%3]\n", "no\n", 1}}, "", 0},
 		{
@@ -61,6 +71,9 @@ func TestWhatOneJobIsAskedForMore(t *testing.T) {
 			require.Equal(t, c.id, j.ID)
 			require.Equal(t, c.stdout, j.Stdout)
 			require.Equal(t, c.limit, j.ArrayLimit)
+			if c.stdout != "" {
+				require.Equal(t, "afterok:6(failed)", j.Dependency)
+			}
 		})
 	}
 }

@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -54,12 +56,29 @@ func (c *CLI) addDetail(ctx context.Context, j *slurm.Job, rows []slurm.Job) {
 		}
 	}
 	detail(representative, j)
+	c.correctArrayPaths(ctx, representative, j)
 	if whole, component, is := strings.Cut(string(representative), "+"); is && component != "0" {
 		leader := *j
 		leader.ID, leader.Stdout, leader.Stderr = slurm.JobID(whole+"+0"), "", ""
 		if detail(leader.ID, &leader); leader.Stdout != "" {
 			j.Stdout, j.Stderr = leader.Stdout, leader.Stderr
 		}
+	}
+}
+
+// defaultLog is the name of a log that squeue makes up for an array's task whose script names
+// none: it lacks the task.
+var defaultLog = regexp.MustCompile(`^slurm-[0-9]+\.out$`)
+
+// correctArrayPaths sets the output paths of an array's task, or of an array, whose script
+// may name no log. Only scontrol tells such a log's name.
+func (c *CLI) correctArrayPaths(ctx context.Context, task slurm.JobID, j *slurm.Job) {
+	if !strings.Contains(string(task), "_") || !defaultLog.MatchString(filepath.Base(j.Stdout)) {
+		return
+	}
+	out, err := c.ask(ctx, "", "scontrol", "show", "job", string(task))
+	if err == nil {
+		slurm.CorrectPaths(j, task, out)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -161,6 +162,9 @@ func (d *decoder) wrong(path string, n tree.Node, t reflect.Type, _ reflect.Stru
 		fix = phrase("write true or false", "请写 true 或 false")
 	case reflect.Int:
 		msg, fix = phrase("is not a whole number", "不是整数"), phrase("write a number such as 8", "请写数字，例如 8")
+		if _, err := strconv.Atoi(n.Text); err == nil && n.Kind == tree.Text {
+			msg, fix = phrase("is in quotes and so it is text", "带有引号，因此是文本"), phrase("write it without quotes", "请去掉引号")
+		}
 	case reflect.String:
 		if n.Text == "" && n.Kind == tree.Text {
 			msg, fix = phrase("is empty", "为空"), phrase("leave it out, or give a value", "请去掉，或给出值")
@@ -187,6 +191,9 @@ func (d *decoder) unknown(path, key string, n tree.Node, t reflect.Type) {
 	fix := phrase("the fields are %s", "可用字段：%s", strings.Join(names, ", "))
 	if near := nearest(key, names); near != "" {
 		fix = phrase("did you mean %s?", "是否想写 %s？", strings.TrimSuffix(path, key)+near)
+	}
+	if plain, ok := meantPlainly(key, func(meant string) bool { return slices.Contains(names, meant) }); ok {
+		fix = plain
 	}
 	d.fail(path, tree.Node{Line: n.Line}, phrase("is not a field of the job specification", "不是作业规格的字段"), fix)
 }

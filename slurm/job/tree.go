@@ -54,7 +54,7 @@ func parseYAML(data []byte) (n tree.Node, err error) {
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return tree.Node{}, NotYAML("spec", err)
+		return tree.Node{}, notYAML(data, err)
 	}
 	switch {
 	case len(file.Docs) > 1:
@@ -63,6 +63,32 @@ func parseYAML(data []byte) (n tree.Node, err error) {
 		return tree.Node{Kind: tree.Map}, nil
 	}
 	return fromAST(file.Docs[0].Body, "", 0)
+}
+
+// notYAML is NotYAML for a specification. Where the text would be YAML without the
+// lookalikes in it, the fix names the one at fault.
+func notYAML(data []byte, err error) error {
+	e := NotYAML("spec", err)
+	lines := strings.Split(string(data), "\n")
+	if e.Line < 1 || e.Line > len(lines) {
+		return e
+	}
+	given := lines[e.Line-1]
+	for _, line := range []string{given, strings.ReplaceAll(given, "：", "： ")} { // a full-width colon includes the blank that YAML needs
+		meant, first := Plainly(line)
+		if first == 0 {
+			continue
+		}
+		lines[e.Line-1] = meant
+		if _, err := parser.Parse(lexer.Tokenize(strings.Join(lines, "\n")), 0, parser.AllowDuplicateMapKey()); err == nil {
+			e.Fix = WrongCharacter(first)
+			if line != given {
+				e.Fix = phrase("write a colon and a blank in place of ： (U+FF1A)", "请把 ：（U+FF1A）改为半角冒号加空格")
+			}
+			return e
+		}
+	}
+	return e
 }
 
 // checkTokens rejects anchors, aliases, tags and too deep nesting before the parser

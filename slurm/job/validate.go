@@ -68,7 +68,7 @@ func fieldChecks(s Spec) []fieldCheck {
 		{"comment", s.Comment, commentGrammar},
 		{"mail_user", s.MailUser, mailUserGrammar},
 		{"mail_type", s.MailType, mailTypeGrammar},
-		{"worktree", s.Worktree, absolute},
+		{"worktree", s.Worktree, grammar{checkWorktree, absolute.fix}},
 		{"venv", s.Venv, file},
 		{"script", s.Script, file},
 		{"megatron", s.Megatron, releaseGrammar},
@@ -120,7 +120,11 @@ func (v *validator) field(r fieldCheck) {
 		return
 	}
 	if why := r.grammar.check(r.value); why != fine {
-		v.add(r.field, r.value, why, give(r.grammar.fix))
+		fix := give(r.grammar.fix)
+		if plain, ok := meantPlainly(r.value, func(meant string) bool { return r.grammar.check(meant) == fine }); ok {
+			fix = plain
+		}
+		v.add(r.field, r.value, why, fix)
 	}
 }
 
@@ -150,8 +154,8 @@ func (v *validator) program(s Spec) {
 	if path.IsAbs(s.Script) && checkPath(s.Script) == fine && !insideJob(s, s.Script) {
 		v.add("script", s.Script, phrase("lies outside the worktree", "位于工作树之外"), phrase("give a path relative to the worktree, such as pretrain_gpt.py", "请给出相对于工作树的路径，例如 pretrain_gpt.py"))
 	}
-	v.words("args", s.Args)
-	v.words("launcher_argv", s.LauncherArgv)
+	v.words("args", s.Args, s.Launcher != "custom")
+	v.words("launcher_argv", s.LauncherArgv, false)
 	for _, w := range s.SrunArgs {
 		if !srunWord.MatchString(w) || unprintable(w) != fine {
 			v.add("srun_args", w, phrase("is not one long option of srun", "不是一个 srun 长选项"), phrase("give --option or --option=value, one element each", "请写 --option 或 --option=value，每项一个"))
@@ -179,7 +183,7 @@ const maxNice = 2_147_483_645
 const maxWord = 128 << 10
 
 // words validates arguments, which may contain any character except NUL.
-func (v *validator) words(field string, words []string) {
+func (v *validator) words(field string, words []string, glued bool) {
 	for _, w := range words {
 		switch {
 		case strings.ContainsRune(w, 0):
@@ -188,6 +192,9 @@ func (v *validator) words(field string, words []string) {
 		case len(w) >= maxWord:
 			v.add(field, w, phrase("is longer than the system allows for one argument", "超过系统允许的单个参数长度"), phrase("put it in a file", "请放入文件"))
 			return
+		}
+		if msg, fix := flagWord(w, glued); msg != fine {
+			v.add(field, w, msg, fix)
 		}
 	}
 }

@@ -42,6 +42,7 @@ func Rules() []Rule {
 		rendezvousRules,
 		valueRules,
 		syntaxRules,
+		lookalikeRules,
 		directiveRules,
 		logRules,
 		endRules,

@@ -164,7 +164,7 @@ func (a Artifact) Await(ctx context.Context, job func() slurm.Job, pause time.Du
 		if now := time.Now(); asked.IsZero() || now.Sub(asked) >= pause {
 			j, asked = job(), now
 		}
-		ended := j.State.Ended()
+		ended := j.State.Ended() || j.NeverStarts()
 		if s, err = a.Look(ctx, j, s); err == nil && s.Done {
 			return s, nil
 		}

@@ -32,6 +32,8 @@ type ConstantOut struct {
 	Value  string `json:"value"`
 	Reason string `json:"reason"`
 	Source string `json:"source,omitempty"`
+
+	title lang.Text
 }
 
 // Constants returns the operation constants.
@@ -70,7 +72,7 @@ func constants(_ context.Context, c *ops.Call, in ConstantsIn) (ConstantsOut, er
 	}
 	out := ConstantsOut{Constants: []ConstantOut{}}
 	for _, k := range rules.Constants(cfg) {
-		out.Constants = append(out.Constants, ConstantOut{Name: k.Name, Value: k.Value, Reason: k.Reason.In(c.Lang), Source: k.Source})
+		out.Constants = append(out.Constants, ConstantOut{Name: k.Name, Value: k.Value, Reason: k.Reason.In(c.Lang), Source: k.Source, title: k.Title()})
 	}
 	return out, nil
 }
@@ -80,7 +82,7 @@ func (o ConstantsOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{Title: lang.Text{EN: "launch constants", ZH: "启动常量"}.In(l)}
 	s := view.Section{}
 	for _, k := range o.Constants {
-		s.Facts = append(s.Facts, view.Fact{Name: k.Name, Value: k.Value + "\n" + k.Reason})
+		s.Facts = append(s.Facts, view.Fact{Name: k.title.In(l), Value: k.Value + "\n" + k.Reason})
 	}
 	d.Sections = []view.Section{s}
 	return d

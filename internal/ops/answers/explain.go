@@ -71,20 +71,32 @@ func explain(ctx context.Context, c *ops.Call, in ExplainIn) (ExplainOut, error)
 			return out, nil
 		}
 	}
-	// A card may explain a word that no table has. Where the word is a name, the card
-	// must contain that name.
+	names := nearest(word)
+	// A card may explain a word that no table has.
 	if c.Answerer != nil {
 		a, err := c.Answerer().Ask(ctx, knowledge.Question{Text: questionAbout(word, c.Lang), Lang: c.Lang})
-		named := !strings.HasPrefix(word, "-") && !strings.Contains(word, "_") || strings.Contains(a.Answer, strings.Fields(word)[0])
-		if err == nil && !a.Refused && named {
+		if err == nil && !a.Refused && about(word, a.Answer, len(names) > 0) {
 			return ExplainOut{Word: word, Kind: "knowledge", Says: a.Answer}, nil
 		}
 	}
 	fix := lang.Text{EN: "a rule id, a Megatron flag, a Slurm state, reason or option", ZH: "规则编号、Megatron 参数，或 Slurm 的状态、原因、选项"}
-	if names := nearest(word); len(names) > 0 {
+	if len(names) > 0 {
 		fix = ops.DidYouMean.With(strings.Join(names, ", "))
 	}
 	return ExplainOut{}, ops.NotFoundError("word", lang.Text{EN: "%q is not known here", ZH: "这里没有 %q 的说明"}.With(word), fix)
+}
+
+// about reports whether a card's text is about word. Where the word is a name, the text must contain it; one with hyphens
+// may also be ordinary words, unless it is nearly a name of the tables.
+func about(word, text string, nearName bool) bool {
+	name, _, more := strings.Cut(word, " ")
+	switch {
+	case strings.HasPrefix(word, "-") || strings.Contains(word, "_"):
+		return strings.Contains(text, name)
+	case !more && strings.Contains(name, "-") && nearName:
+		return strings.Contains(strings.ReplaceAll(fold(text), " ", ""), fold(name))
+	}
+	return true
 }
 
 // nearest returns the words of the tables that word was probably meant to be: flags, or

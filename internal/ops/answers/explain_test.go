@@ -57,6 +57,18 @@ func TestExplainKnowsEachKindOfWord(t *testing.T) {
 		_, err = opstest.Do(t, c, Explain(), typed)
 		require.Equal(t, "did you mean "+meant+"?", ops.AsError(err).Fix.EN)
 	}
+	// A card that does not contain the name is no explanation of a misspelt one; ordinary words with a hyphen are.
+	c.Answerer = func() *knowledge.Answerer { return knowledge.New(knowledge.Options{}) }
+	for _, typed := range []string{"tensor-model-paralle-size", "micro-bach-size", "heads-multiple-tp", "checkpont-load"} {
+		_, err = opstest.Do(t, c, Explain(), typed)
+		require.Contains(t, ops.AsError(err).Fix.EN, "did you mean ", typed)
+	}
+	for _, typed := range []string{"flash-attention", "all-reduce"} {
+		out, err = opstest.Do(t, c, Explain(), typed)
+		require.NoError(t, err, typed)
+		require.Equal(t, "knowledge", out.(ExplainOut).Kind, typed)
+	}
+	c.Answerer = nil
 	_, err = opstest.Do(t, c, Explain(), "zzz")
 	require.Contains(t, ops.AsError(err).Fix.EN, "a rule id, ")
 	_, err = opstest.Do(t, c, Explain(), "SLURM_NO_SUCH")

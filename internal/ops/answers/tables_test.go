@@ -2,6 +2,7 @@ package answers
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"testing"
@@ -161,4 +162,23 @@ func TestWhatIsNotKnownIsSaidWithWhatIsNear(t *testing.T) {
 	_, err = opstest.Do(t, c, Explain(), "Lampshade")
 	require.ErrorAs(t, err, &refused)
 	require.Contains(t, refused.Fix.EN, "a rule id")
+}
+
+// A constant whose name is words has a name in Chinese.
+func TestConstantsAreNamedInTheReadersLanguage(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	got, err := opstest.Do(t, c, Constants())
+	require.NoError(t, err)
+	english := regexp.MustCompile(`^[a-z ]+$`)
+	var words int
+	for i, f := range got.(ConstantsOut).View(lang.EN).Sections[0].Facts {
+		zh := got.(ConstantsOut).View(lang.ZH).Sections[0].Facts[i]
+		if english.MatchString(f.Name) {
+			words++
+			require.Equal(t, lang.ZH, lang.Of(zh.Name), zh.Name)
+		} else {
+			require.Equal(t, f.Name, zh.Name)
+		}
+	}
+	require.Equal(t, 3, words)
 }

@@ -37,6 +37,8 @@ type CancelOut struct {
 	Signal string `json:"signal,omitempty"`
 	// Jobs holds the result for each job, where the call selects several.
 	Jobs []CancelledJob `json:"jobs,omitempty"`
+
+	unsent string // the signal that was not sent, since the job had ended
 }
 
 // A CancelledJob is one of several jobs that the call asks to cancel.
@@ -51,7 +53,7 @@ type CancelledJob struct {
 // Cancel returns the operation cancel.
 func Cancel() ops.Op {
 	return ops.Define(ops.Op{
-		Name: "cancel", Effect: ops.Destructive, Toolset: ops.JobsSet, Core: true, Idempotent: true,
+		Name: "cancel", Effect: ops.Destructive, Toolset: ops.JobsSet, Core: true,
 		Summary: lang.Text{EN: "end a job, or one task of an array", ZH: "结束作业，或数组中的一个任务"},
 		Help: lang.Text{
 			EN: "Use only when its owner wants it ended: all since the last checkpoint is lost.",
@@ -99,6 +101,7 @@ func cancel(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
 	}
 	out := CancelOut{JobID: in.Job, State: j.State, Name: j.Name}
 	if j.State.Ended() {
+		out.unsent = name
 		return out, nil
 	}
 	if cl, err = c.Changing(cl, j); err != nil {
@@ -307,6 +310,10 @@ func (o CancelOut) View(l lang.Lang) view.Doc {
 			}.In(l)})
 		}
 		return d
+	case o.unsent != "":
+		return view.Doc{Tone: view.Warn, Title: lang.Text{
+			EN: "%s had ended already: %s; SIG%s was not sent", ZH: "%s 此前已结束：%s；未发送 SIG%s",
+		}.With(o.JobID, o.State, o.unsent).In(l)}
 	case !o.Cancelled:
 		return view.Doc{Tone: view.Warn, Title: fmt.Sprintf(lang.Text{EN: "%s had ended already: %s", ZH: "%s 此前已结束：%s"}.In(l), o.JobID, o.State)}
 	case o.Step != "":

@@ -65,6 +65,7 @@ func TestASignalIsSentAsAJobIsCancelled(t *testing.T) {
 	s := &signalSite{Site: &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{
 		"1": {ID: "1", Name: "gpt", User: "alice", State: slurm.Running, NumNodes: 2},
 		"3": {ID: "3", User: "bob", State: slurm.Running},
+		"4": {ID: "4", User: "alice", State: slurm.Completed},
 	}}}
 	c := opstest.NewCall(t, s.Site)
 	c.Clusters["test"] = s
@@ -80,4 +81,13 @@ func TestASignalIsSentAsAJobIsCancelled(t *testing.T) {
 	require.Equal(t, CancelOut{JobID: "1", Name: "gpt", State: slurm.Running, Signal: "TERM"}, out)
 	require.Equal(t, "1 gpt: SIGTERM sent to its tasks; it ends when they do", out.(CancelOut).View(lang.EN).Title)
 	require.Contains(t, out.(CancelOut).View(lang.ZH).Sections[0].Text, "30 秒")
+	// Another call is another signal, and no client may repeat the call by itself.
+	_, err = opstest.Do(t, c, Cancel(), "1", "--signal", "TERM", "--yes")
+	require.NoError(t, err)
+	require.Equal(t, []string{"TERM to 1", "TERM to 1"}, s.sent)
+	require.False(t, Cancel().Idempotent)
+	out, err = opstest.Do(t, c, Cancel(), "4", "--signal", "USR1", "--yes")
+	require.NoError(t, err)
+	require.Equal(t, "4 had ended already: COMPLETED; SIGUSR1 was not sent", out.(CancelOut).View(lang.EN).Title)
+	require.Equal(t, "4 此前已结束：COMPLETED；未发送 SIGUSR1", out.(CancelOut).View(lang.ZH).Title)
 }

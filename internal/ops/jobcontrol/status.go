@@ -113,13 +113,22 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 			return out, err
 		}
 	}
-	m := j.State.Explain().Meaning
-	if j.State == slurm.Pending || j.Reason == slurm.ReasonVanished {
-		m = slurm.ExplainReason(cmp.Or(j.Reason, "None"))
-	}
-	out.Meaning, out.Do = m.Says.In(c.Lang), m.Do.In(c.Lang)
+	out.explain(c.Lang)
 	return out, nil
 }
+
+// explain sets what the job's state means, or the reason why it waits.
+func (o *StatusOut) explain(l lang.Lang) {
+	m := o.State.Explain().Meaning
+	if o.State == slurm.Pending || o.Reason == slurm.ReasonVanished {
+		m = slurm.ExplainReason(cmp.Or(o.Reason, "None"))
+	}
+	o.Meaning, o.Do = m.Says.In(l), m.Do.In(l)
+}
+
+// wayOut is the operation that a person needs for a job that would wait for ever, by the
+// reason why it waits.
+var wayOut = map[string]string{"JobHeldUser": "release", "job requeued in held state": "release", "DependencyNeverSatisfied": "cancel"}
 
 // View shows the job as facts, the most asked ones first.
 func (o StatusOut) View(l lang.Lang) view.Doc {
@@ -162,6 +171,8 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 	switch {
 	case o.State == slurm.Pending && o.Earlier == nil && (o.Reason == "Priority" || o.Reason == "Resources"):
 		d.Next = []string{"status " + string(o.ID) + " --earlier"}
+	case o.State == slurm.Pending && wayOut[o.Reason] != "":
+		d.Next = []string{wayOut[o.Reason] + " " + string(o.ID)}
 	case hangs:
 		d.Next = []string{"diagnose " + string(o.ID)}
 	case o.State == slurm.Running:
@@ -224,6 +235,7 @@ func jobFacts(j slurm.Job, l lang.Lang) (fs view.Facts) {
 	}
 	if j.State == slurm.Pending {
 		add("waiting for", "等待原因", j.Reason)
+		add("depends on", "依赖", j.Dependency)
 	} else {
 		add("reason", "原因", j.Why())
 	}

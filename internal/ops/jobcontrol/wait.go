@@ -50,8 +50,10 @@ type WaitOut struct {
 	SeenWithinS float64 `json:"seen_within_s"`
 }
 
-// Found reports whether the job ended badly.
-func (o WaitOut) Found() bool { return !o.Cancelled && o.State.Ended() && o.State != slurm.Completed }
+// Found reports whether the job ended badly, or never starts.
+func (o WaitOut) Found() bool {
+	return !o.Cancelled && o.State.Ended() && o.State != slurm.Completed || o.NeverStarts()
+}
 
 // Wait returns the operation wait.
 func Wait() ops.Op {
@@ -91,7 +93,7 @@ func wait(ctx context.Context, c *ops.Call, in WaitIn) (WaitOut, error) {
 	}
 	p := waitReporter{alarms: map[string]bool{}}
 	p.look(ctx, c, &out)
-	for !out.State.Ended() && (!in.Running || out.State != slurm.Running) {
+	for !out.State.Ended() && !out.NeverStarts() && (!in.Running || out.State != slurm.Running) {
 		select {
 		case <-ctx.Done():
 			return timedOut(ctx, c, cl, in, out)
@@ -208,7 +210,7 @@ func timedOut(ctx context.Context, c *ops.Call, cl ops.Cluster, in WaitIn, out W
 	if j, err := c.Look(late, cl, in.Job); err == nil {
 		out.Job = j
 	}
-	out.TimedOut = !out.State.Ended() && !(in.Running && out.State == slurm.Running)
+	out.TimedOut = !out.State.Ended() && !out.NeverStarts() && !(in.Running && out.State == slurm.Running)
 	return out, nil
 }
 
@@ -257,7 +259,7 @@ func awaitArtifact(ctx context.Context, c *ops.Call, cl ops.Cluster, a watch.Art
 		return timedOut(ctx, c, cl, in, out)
 	}
 	if err != nil {
-		if out.State.Ended() {
+		if out.State.Ended() || out.NeverStarts() {
 			return out, nil // how the job ended is more useful than that the file is missing
 		}
 		return out, &ops.Error{Code: ops.Failed, Field: "artifact", Message: lang.Said(err)}
@@ -336,7 +338,11 @@ func missing(path string) bool {
 
 // View says how the wait ended.
 func (o WaitOut) View(l lang.Lang) view.Doc {
-	d := StatusOut{Job: o.Job}.View(l)
+	now := StatusOut{Job: o.Job}
+	if o.State == slurm.Pending { // nobody knows a job by the reason's name alone
+		now.explain(l)
+	}
+	d := now.View(l)
 	d.Add(view.Section{Heading: lang.Text{EN: "while it ran", ZH: "运行期间"}.In(l), Items: o.Alarms})
 	switch {
 	case o.Cancelled:
@@ -348,6 +354,9 @@ func (o WaitOut) View(l lang.Lang) view.Doc {
 	case o.Artifact != "":
 		d.Tone = view.Good
 		d.Title = fmt.Sprintf(lang.Text{EN: "%s %s: %s exists", ZH: "%s %s：%s 已出现"}.In(l), o.ID, o.Name, o.Artifact)
+	case o.NeverStarts():
+		d.Tone = view.Bad
+		d.Title = fmt.Sprintf(lang.Text{EN: "%s %s: never starts", ZH: "%s %s：永远不会启动"}.In(l), o.ID, o.Name)
 	case o.TimedOut:
 		d.Tone = view.Warn
 		d.Title = fmt.Sprintf(lang.Text{EN: "%s %s: still %s; the wait timed out", ZH: "%s %s：仍为 %s；等待时间已到"}.In(l), o.ID, o.Name, o.State)

@@ -56,6 +56,35 @@ func TestAWaitThatGivesUpTellsThePresentState(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled, "a wait that was broken off is no time-out")
 }
 
+// A job that never starts is not waited for, whatever it is waited for; the answer says why and what to do.
+func TestAJobThatNeverStartsIsNotWaitedFor(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{
+		"77": {ID: "77", Name: "gpt", User: "alice", State: slurm.Pending, Reason: "DependencyNeverSatisfied", Dependency: "afterok:7(failed)", WorkDir: t.TempDir()},
+		"78": {ID: "78", Name: "gpt", User: "alice", State: slurm.Pending, Reason: "JobHeldUser"},
+	}})
+	ctx, done := context.WithTimeout(t.Context(), 20*time.Second)
+	defer done()
+	for _, in := range []WaitIn{{Job: "77"}, {Job: "77", Running: true}, {Job: "77", Artifact: "out.json"}} {
+		out, err := wait(ctx, c, in)
+		require.NoError(t, err)
+		require.True(t, out.Found())
+		require.False(t, out.TimedOut)
+		for l, says := range map[lang.Lang][]string{
+			lang.EN: {"77 gpt: never starts", "waits for a job that did not end as its dependency asks", "depends on", "afterok:7(failed)", "cancel 77"},
+			lang.ZH: {"77 gpt：永远不会启动", "依赖的作业未按要求结束", "依赖", "afterok:7(failed)", "cancel 77"},
+		} {
+			for _, s := range says {
+				require.Contains(t, opstest.Text(t, out, l), s)
+			}
+		}
+	}
+	held, err := wait(ctx, c, WaitIn{Job: "78", Timeout: 1})
+	require.NoError(t, err)
+	require.True(t, held.TimedOut)
+	require.Contains(t, opstest.Text(t, held, lang.EN), "is held by its owner")
+	require.Contains(t, opstest.Text(t, held, lang.EN), "release 78")
+}
+
 // An agent may wait for a file whose folder the job has yet to make, or that this machine
 // does not see, but for none outside of the job's folder.
 func TestAnArtifactLiesInTheJobsFolder(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
@@ -61,6 +60,9 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 	d := o.Report.View(l)
 	if o.Answer != "" {
 		return view.Doc{Title: d.Title, Tone: d.Tone, Sections: []view.Section{{Text: o.Answer}}}
+	}
+	if o.NoLog.EN != "" { // before all that was concluded without one
+		d.Sections = append([]view.Section{{Text: lang.Text{EN: "No log was read: %s", ZH: "没有读取任何日志：%s"}.With(o.NoLog).In(l)}}, d.Sections...)
 	}
 	if o.WaitsFor != "" {
 		again := lang.Text{EN: "The job is in the queue again and waits for %s; this was its run before.", ZH: "作业已重新排队，等待原因：%s；以上是其上一次运行。"}
@@ -243,14 +245,16 @@ func Requeues(ctx context.Context, cl ops.Cluster, j slurm.Job) []slurm.State {
 
 // notStarted is the error about a job that waits and has no run that can be diagnosed.
 func notStarted(j slurm.Job, reason string) error {
-	said := lang.Text{EN: "job %s has not started: it waits for %s", ZH: "作业 %s 尚未启动，等待原因：%s"}
+	m := slurm.ExplainReason(reason)
+	said := lang.Text{EN: "job %s has not started (%s): %s", ZH: "作业 %s 尚未启动（%s）：%s"}
 	if j.Restarts > 0 {
-		said = lang.Text{EN: "job %s waits to run again, for %s, and no log of its run before was found", ZH: "作业 %s 等待再次运行，原因：%s；没有找到其上一次运行的日志"}
+		said = lang.Text{EN: "no log of the run before was found, and job %s waits to run again (%s): %s", ZH: "没有找到上一次运行的日志；作业 %s 等待再次运行（%s）：%s"}
 	}
-	return &ops.Error{
-		Code: ops.Failed, Message: said.With(j.ID, reason),
-		Fix: lang.Text{EN: "`status %s` says what that means", ZH: "`status %s` 会解释其含义"}.With(j.ID),
+	fix := lang.Text{EN: "`status %s` says when it may start", ZH: "`status %s` 会给出预计开始时间"}.With(j.ID)
+	if m.Do.EN != "" {
+		fix = lang.Text{EN: "%s; `status %s` says more", ZH: "%s；详见 `status %s`"}.With(m.Do, j.ID)
 	}
+	return &ops.Error{Code: ops.Failed, Message: said.With(j.ID, reason, m.Says), Fix: fix}
 }
 
 // readHere diagnoses a job's logs on this machine.
@@ -320,6 +324,10 @@ func missingLog(j slurm.Job) (said, fix lang.Text) {
 			lang.Text{EN: "ask again in a moment, or follow it: --follow", ZH: "请稍后再试，或使用 --follow 持续查看"}
 	case j.Stdout == "":
 		said = lang.Text{EN: "where job %s wrote its log is not known", ZH: "不知道作业 %s 的日志写到了哪里"}.With(j.ID)
+		fix = lang.Text{
+			EN: "Slurm before 24.05 forgets the place once the job has left the queue: `diagnose FILE` reads a log whose place you know",
+			ZH: "24.05 之前的 Slurm 在作业离开队列后不再记得日志位置：若您知道日志在哪里，请用 `diagnose FILE`",
+		}
 	default:
 		said = lang.Text{EN: "no log was found at %s", ZH: "在 %s 没有找到日志"}.With(j.Stdout)
 	}
@@ -350,15 +358,13 @@ func (finder *logFinder) files(ctx context.Context, c *ops.Call, cluster string,
 		}
 	}
 	if len(named) == 0 {
-		if sub, ok := c.Submission(ctx, cluster, j.ID); ok {
-			named = append(named, filepath.Join(sub.Dir, "logs", "x"))
+		sub, ok := c.Submission(ctx, cluster, j.ID)
+		if !ok {
+			return finder.unnamed(ctx, c, cluster, j)
 		}
+		named = append(named, filepath.Join(sub.Dir, "logs", "x"))
 	}
-	after := `([^0-9_]|$)`
-	if len(j.Tasks) > 0 { // the logs of every task
-		after = `([^0-9]|$)`
-	}
-	carries := regexp.MustCompile(`(^|[^0-9])` + regexp.QuoteMeta(string(j.ID)) + after)
+	carries := carriesID(j)
 	var found []string
 	for _, p := range named {
 		dir := filepath.Dir(p)

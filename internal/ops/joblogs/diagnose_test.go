@@ -149,9 +149,9 @@ func TestAJobWithoutLogs(t *testing.T) {
 		job  func(j *slurm.Job)
 		says string
 	}{
-		"it waits":                       {func(j *slurm.Job) { j.State, j.Reason = slurm.Pending, "Priority" }, "job 77 has not started: it waits for Priority"},
-		"it waits for nothing known":     {func(j *slurm.Job) { j.State = slurm.Pending }, "job 77 has not started: it waits for None"},
-		"it waits to run again":          {func(j *slurm.Job) { j.State, j.Reason, j.Restarts = slurm.Pending, "BeginTime", 1 }, "job 77 waits to run again, for BeginTime, and no log"},
+		"it waits":                       {func(j *slurm.Job) { j.State, j.Reason = slurm.Pending, "Priority" }, "job 77 has not started (Priority): jobs of higher priority wait for the same nodes"},
+		"it waits for nothing known":     {func(j *slurm.Job) { j.State = slurm.Pending }, "job 77 has not started (None): not looked at by the scheduler yet, or nothing is in the way"},
+		"it waits to run again":          {func(j *slurm.Job) { j.State, j.Reason, j.Restarts = slurm.Pending, "BeginTime", 1 }, "no log of the run before was found, and job 77 waits to run again (BeginTime)"},
 		"cancelled before its start":     {func(j *slurm.Job) { j.State = slurm.Cancelled }, "job 77 was cancelled before it started: it wrote no log"},
 		"cancelled at its start":         {func(j *slurm.Job) { j.State, j.StartedAt = slurm.Cancelled, &started }, "job 77 was cancelled before it started: it wrote no log"},
 		"cancelled while it ran":         {func(j *slurm.Job) { j.State, j.StartedAt, j.ElapsedS = slurm.Cancelled, &started, 9 }, "no log was found at"},

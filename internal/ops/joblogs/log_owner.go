@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -57,6 +58,42 @@ func (f *logFinder) ofOther(ctx context.Context, c *ops.Call, cluster string, j 
 	}
 	f.known[file] = false
 	return false
+}
+
+// carriesID matches the file names that contain the job's id.
+func carriesID(j slurm.Job) *regexp.Regexp {
+	after := `([^0-9_]|$)`
+	if len(j.Tasks) > 0 { // the logs of every task
+		after = `([^0-9]|$)`
+	}
+	return regexp.MustCompile(`(^|[^0-9])` + regexp.QuoteMeta(string(j.ID)) + after)
+}
+
+// unnamed finds the logs of a job whose accounts do not name them, as those of Slurm before
+// 24.05. They lie in the job's folder or in logs, and have a name as sbatch gives one, or one
+// with the job's name; what is older than the job's start is another's.
+func (f *logFinder) unnamed(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) (found []string) {
+	if !filepath.IsAbs(j.WorkDir) || j.StartedAt == nil {
+		return nil
+	}
+	carries := carriesID(j)
+	for _, dir := range []string{j.WorkDir, filepath.Join(j.WorkDir, "logs")} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			name, full := e.Name(), filepath.Join(dir, e.Name())
+			if !carries.MatchString(name) || !strings.HasPrefix(name, "slurm-") && (j.Name == "" || !strings.Contains(name, j.Name)) {
+				continue
+			}
+			st, err := e.Info()
+			if err == nil && st.Mode().IsRegular() && !st.ModTime().Before(j.StartedAt.Add(-clockSlack)) && !f.ofOther(ctx, c, cluster, j, full) {
+				found = append(found, full)
+			}
+		}
+	}
+	return found
 }
 
 // clockSlack is how far a file server's clock may be behind the cluster's.

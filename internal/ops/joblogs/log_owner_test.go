@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
@@ -126,4 +128,39 @@ func TestFollowedLinesComeOneByOneAsValues(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, out.(LogsOut).Streamed())
 	require.Equal(t, `{"file":"gpt-12.out","line_no":2,"rank":null,"node":"","text":"two"}`, strings.Join(lines, "\n"))
+}
+
+// The accounts of Slurm before 24.05 do not name a log. One that lies where the job ran and is named as
+// sbatch names logs, or after the job, is read; another job's, or an older one, is not.
+func TestALogThatTheAccountsDoNotName(t *testing.T) {
+	dir := t.TempDir()
+	began := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "logs"), 0o755))
+	for name, at := range map[string]time.Time{
+		"slurm-12.out": began.Add(time.Minute), "logs/gpt_12.err": began.Add(time.Minute), "gpt-12.old": began.Add(-time.Hour),
+		"epoch-12.txt": began.Add(time.Minute), "slurm-112.out": began.Add(time.Minute), "gpt-12-34.out": began.Add(time.Minute),
+	} {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(file, []byte(filepath.Base(name)+"\n"), 0o600))
+		require.NoError(t, os.Chtimes(file, at, at))
+	}
+	s := &opstest.Site{OfKind: "cli", KnownJobs: map[slurm.JobID]slurm.Job{
+		"12": {ID: "12", Name: "gpt", User: "alice", State: slurm.Failed, WorkDir: dir, StartedAt: &began},
+		"34": {ID: "34", Name: "gpt-12", User: "alice", State: slurm.Failed, WorkDir: dir, Stdout: filepath.Join(dir, "gpt-12-34.out")},
+		"13": {ID: "13", Name: "gpt", User: "alice", State: slurm.Failed, WorkDir: dir, StartedAt: &began},
+	}}
+	out, err := opstest.Do(t, opstest.NewCall(t, s), Logs(), "12")
+	require.NoError(t, err)
+	var names []string
+	for _, l := range out.(LogsOut).Lines {
+		names = append(names, l.File)
+	}
+	require.ElementsMatch(t, []string{"slurm-12.out", "gpt_12.err"}, names)
+	_, err = opstest.Do(t, opstest.NewCall(t, s), Logs(), "13")
+	require.ErrorContains(t, err, "where job 13 wrote its log is not known")
+	require.Contains(t, ops.AsError(err).Fix.EN, "`diagnose FILE`")
+	out, err = opstest.Do(t, opstest.NewCall(t, s), Diagnose(), "13")
+	require.NoError(t, err)
+	require.Contains(t, opstest.Text(t, out, lang.EN), "No log was read: where job 13 wrote its log is not known")
+	require.Contains(t, opstest.Text(t, out, lang.ZH), "没有读取任何日志")
 }

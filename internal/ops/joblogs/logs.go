@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
 // LogsIn selects lines of a job's logs.
@@ -42,6 +45,10 @@ type LogsOut struct {
 	More bool `json:"more,omitempty"`
 	// Pulse says whether a running job still writes output.
 	Pulse *report.Pulse `json:"pulse,omitempty"`
+	// Ranks and Nodes are those that wrote lines, where the rank and the node that were asked
+	// for wrote none.
+	Ranks []int    `json:"ranks,omitempty"`
+	Nodes []string `json:"nodes,omitempty"`
 
 	asked    LogsIn
 	empty    slurm.State // the state of a job that has no line at all
@@ -96,9 +103,8 @@ func logs(ctx context.Context, c *ops.Call, in LogsIn) (LogsOut, error) {
 		return out, err
 	}
 	if len(out.Lines) == 0 {
-		all, _, err := LogsIn{Tail: 1}.read(ctx, src, j)
-		if err == nil && len(all) == 0 {
-			out.empty = j.State
+		if err := out.findWriters(ctx, src, j); err != nil {
+			return out, err
 		}
 	}
 	if j.State == slurm.Running {
@@ -112,11 +118,46 @@ func (in LogsIn) filter(j slurm.Job) diagnose.Filter {
 	return diagnose.Filter{Tail: in.Tail, Rank: in.Rank, Node: in.Node, Level: in.Level, Nodes: j.Nodes, Array: len(j.Tasks) > 0}
 }
 
+// findWriters finds out why no line was selected: the logs are empty, or others wrote them.
+func (o *LogsOut) findWriters(ctx context.Context, src logfile.Source, j slurm.Job) error {
+	o.empty = j.State
+	ranks, nodes := map[int]bool{}, map[string]bool{}
+	err := diagnose.Lines(ctx, src, LogsIn{}.filter(j), func(l diagnose.Line) error {
+		o.empty = ""
+		if l.Rank != nil && o.asked.Rank != nil {
+			ranks[*l.Rank] = true
+		}
+		if l.Node != "" && o.asked.Node != "" {
+			nodes[l.Node] = true
+		}
+		return nil
+	})
+	o.Ranks, o.Nodes = slices.Sorted(maps.Keys(ranks)), slices.Sorted(maps.Keys(nodes))
+	return err
+}
+
+// writers says which ranks and nodes the logs have lines of, where the call selects by them.
+func (o LogsOut) writers() lang.Text {
+	var t lang.Text
+	add := func(asked bool, en, zh, noneEN, noneZH, list string) {
+		switch {
+		case asked && list != "":
+			t.EN, t.ZH = t.EN+". "+en+": "+list, t.ZH+"。"+zh+"："+list
+		case asked:
+			t.EN, t.ZH = t.EN+". "+noneEN, t.ZH+"。"+noneZH
+		}
+	}
+	add(o.asked.Rank != nil, "Ranks with lines", "有日志行的 rank", "No line says which rank wrote it", "没有一行标明由哪个 rank 写出", ranges(o.Ranks))
+	add(o.asked.Node != "", "Nodes with lines", "有日志行的节点", "No line says which node it is from", "没有一行标明来自哪个节点", hostlist.Compress(o.Nodes))
+	return t
+}
+
 // none says why there is no line to show: the job has no lines, or none that match.
 func (o LogsOut) none() lang.Text {
 	switch {
 	case o.empty == "":
-		return o.asked.none()
+		none, writers := o.asked.none(), o.writers()
+		return lang.Text{EN: none.EN + writers.EN, ZH: none.ZH + writers.ZH}
 	case o.empty == slurm.Pending:
 		return lang.Text{EN: "job %s waits and has no log yet", ZH: "作业 %s 还在排队，尚无日志"}.With(o.JobID)
 	case o.empty.Ended():

@@ -376,6 +376,17 @@ func emptyLog(now slurm.State) func(*slurm.Job) {
 	}
 }
 
+// plainLog makes a job whose lines name no writer.
+func plainLog(j *slurm.Job) { _ = os.WriteFile(j.Stdout, []byte("hello\n"), 0o600) }
+
+// nodesLog makes a job with one log of each node.
+func nodesLog(j *slurm.Job) {
+	j.Nodes = []string{"gpu1", "gpu2"}
+	for _, node := range j.Nodes {
+		_ = os.WriteFile(strings.TrimSuffix(j.Stdout, ".out")+"-"+node+".out", []byte("hello\n"), 0o600)
+	}
+}
+
 // Each line follows its writer. Where there are no lines, the answer says why.
 func TestLinesOfALog(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -387,8 +398,10 @@ func TestLinesOfALog(t *testing.T) {
 		"each with its rank or file":      {shows: "gpt-77.out | loading\n  rank 3 | [rank3]: hello\n  rank 4 | [rank4]: hello\n"},
 		"joined":                          {in: joblogs.LogsIn{Collapse: true}, shows: "× 2 ranks | [rank3]: hello"},
 		"the newest":                      {in: joblogs.LogsIn{Tail: 1}, shows: "rank 4 | [rank4]: hello"},
-		"of a rank that wrote none":       {in: joblogs.LogsIn{Rank: new(int)}, shows: "no lines of rank 0"},
-		"of a node that has none":         {in: joblogs.LogsIn{Node: "gpu9", Level: "error"}, shows: "no lines of node gpu9, level error"},
+		"of a rank that wrote none":       {in: joblogs.LogsIn{Rank: new(int)}, shows: "no lines of rank 0. Ranks with lines: 3-4"},
+		"of a rank where none is named":   {in: joblogs.LogsIn{Rank: new(int)}, job: plainLog, shows: "no lines of rank 0. No line says which rank wrote it"},
+		"of a node that has none":         {in: joblogs.LogsIn{Node: "gpu9", Level: "error"}, shows: "no lines of node gpu9, level error. Nodes with lines: n1"},
+		"of a node among others":          {in: joblogs.LogsIn{Node: "gpu9"}, job: nodesLog, shows: "no lines of node gpu9. Nodes with lines: gpu[1-2]"},
 		"fewer than none":                 {in: joblogs.LogsIn{Tail: -1}, err: "-1 is negative"},
 		"before it starts there are none": {job: func(j *slurm.Job) { j.State, j.Stdout = slurm.Pending, "/nowhere/gpt-77.out" }, shows: "job 77 waits and has no log yet"},
 		"of a log that stayed empty":      {in: joblogs.LogsIn{Rank: new(int)}, job: emptyLog(slurm.Failed), shows: "job 77 has ended, and its log is empty"},

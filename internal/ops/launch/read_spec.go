@@ -162,7 +162,7 @@ func draftOf(c *ops.Call, in SpecIn, name string, text []byte) (job.Spec, []job.
 	if in.From != "" && base.Array+in.Spec.Array == "" {
 		s = s.Recounted()
 	}
-	if c.Dir != "" && s.Worktree != "" && !filepath.IsAbs(s.Worktree) {
+	if c.Dir != "" && s.Worktree != "" && !filepath.IsAbs(s.Worktree) && !job.StaysAsWritten(s.Worktree) {
 		s.Worktree = filepath.Join(c.Dir, s.Worktree)
 	}
 	if in.Recipe != "" {

@@ -63,6 +63,11 @@ func TestWhereAWorktreeLies(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, row[2], s.Worktree)
 	}
+	c.Dir = "/home/ada"
+	for _, tree := range []string{"~/m", "$HOME/m", "/lustre/$USER/m"} {
+		_, err := ReadSpec(c, SpecIn{YAML: "worktree: " + tree + "\n"})
+		require.ErrorContains(t, err, "which is not expanded", "a shell's words are no folder's name")
+	}
 	for dir, text := range map[string]string{"/home/ada": "name: a\n", "": "worktree: m\n"} {
 		c.Dir = dir
 		_, err := ReadSpec(c, SpecIn{YAML: text})

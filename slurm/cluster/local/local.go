@@ -287,6 +287,8 @@ func (c *Cluster) view(r record) slurm.Job {
 	}
 	if j.State != slurm.Pending {
 		j.ArrayLimit = 0
+	} else if sub, err := c.store.submission(j.ID); err == nil && (j.Reason == neverSatisfied || j.Reason == "Dependency") {
+		j.Dependency = sub.Request.Dependency
 	}
 	if j.StartedAt != nil {
 		end := time.Now()

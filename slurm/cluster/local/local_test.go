@@ -277,6 +277,7 @@ func TestAJobWhoseDependencyCannotBeSatisfiedIsCancelledWhereItAsksForThat(t *te
 	require.Nil(t, j.StartedAt)
 	j = b.until(t, kept, func(j slurm.Job) bool { return j.Reason == "DependencyNeverSatisfied" })
 	require.Equal(t, slurm.Pending, j.State)
+	require.Equal(t, "afterok:"+string(fails), j.Dependency)
 	require.NoError(t, b.Cancel(t.Context(), kept))
 	_, err := b.Submit(t.Context(), slurm.Submission{Script: "#!/bin/sh\n#SBATCH --kill-on-invalid-dep=perhaps\n", Dir: b.dir})
 	require.ErrorContains(t, err, "Invalid --kill-on-invalid-dep specification")

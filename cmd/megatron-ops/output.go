@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+)
+
+// output is the standard output. It remembers the first write that failed, so that no
+// command needs to check its own writes.
+type output struct {
+	to   io.Writer
+	lost func() // called once, when a write failed
+
+	mu  sync.Mutex
+	err error
+}
+
+// Write writes to the wrapped writer.
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.to.Write(p)
+	if err != nil {
+		o.mu.Lock()
+		first := o.err == nil
+		if first {
+			o.err = err
+		}
+		o.mu.Unlock()
+		if first {
+			o.lost()
+		}
+	}
+	return n, err
+}
+
+// failure returns what made the output incomplete, or nil. changed reports that the command
+// has changed something, which the lost output does not undo.
+func (o *output) failure(changed bool) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil {
+		return nil
+	}
+	why := o.err
+	if at, ok := errors.AsType[*fs.PathError](why); ok {
+		why = at.Err // the path is /dev/stdout wherever the output goes
+	}
+	e := &ops.Error{Code: ops.Failed, Field: "output", Message: lang.Text{EN: "could not be written: %s", ZH: "无法写出：%s"}.With(lang.Said(why))}
+	if changed {
+		e.Fix = lang.Text{
+			EN: "what you asked for was done all the same: see `megatron-ops list` or `megatron-ops history` before you repeat it",
+			ZH: "请求的操作仍已执行：重试之前，请先用 `megatron-ops list` 或 `megatron-ops history` 查看",
+		}
+	}
+	return e
+}
+
+// file returns the file that a stream reads or writes, or nil if it is no file.
+func file(stream any) *os.File {
+	switch s := stream.(type) {
+	case *interruptibleReader:
+		return file(s.from)
+	case *output:
+		return file(s.to)
+	case *os.File:
+		return s
+	}
+	return nil
+}

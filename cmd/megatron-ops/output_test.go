@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// fullDisk is a file on a full disk.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) {
+	return 0, &fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
+}
+
+// runLost runs a command whose output cannot be written.
+func runLost(ctx context.Context, words ...string) (code int, said string) {
+	var errs strings.Builder
+	code = run(ctx, words, streams{in: strings.NewReader(""), out: fullDisk{}, err: &errs})
+	return code, errs.String()
+}
+
+// A command whose output is lost has failed, whichever it is, and says so in the reader's language.
+func TestOutputThatIsLost(t *testing.T) {
+	t.Setenv("MEGATRON_OPS_STATE_DIR", t.TempDir())
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("broken.log", []byte("[rank3]: torch.OutOfMemoryError: CUDA out of memory.\n"), 0o600))
+	for _, words := range []string{
+		"", "help", "help plan", "version", "version -o json", "man", "completion bash", "slack manifest", "mcp config --client claude",
+		"explain NODE_FAIL", "constants", "hostlist gpu[1-2]", "hostlist gpu[1-2] -o json", "hostlist gpu[1-2] -o yaml", "--cluster local list",
+		"diagnose broken.log",
+	} {
+		code, said := runLost(t.Context(), strings.Fields(words)...)
+		require.Equal(t, 1, code, words)
+		require.Equal(t, "megatron-ops: output: could not be written: no space left on device\n", said, words)
+	}
+	_, said := runLost(t.Context(), "--lang", "zh", "version")
+	require.Equal(t, "megatron-ops: output：无法写出：磁盘空间不足\n", said)
+}
+
+// Bad input stays bad input: it is explained on the standard error, and once.
+func TestAnErrorWhoseDocumentIsLost(t *testing.T) {
+	code, said := runLost(t.Context(), "-o", "json", "nonsense")
+	require.Equal(t, 2, code)
+	require.Equal(t, 1, strings.Count(said, "there is no command"), said)
+}
+
+// spec writes a job specification, job.yaml, that runs a command of the shell.
+func spec(t *testing.T, command string) {
+	t.Helper()
+	dir, err := os.Getwd()
+	require.NoError(t, err)
+	text := fmt.Sprintf("name: one\ntime: \"1\"\nnodes: 1\ngpus_per_node: 0\nworktree: %s\nlauncher: custom\nlauncher_argv: [sh, -c, \"echo started; %s\"]\n", dir, command)
+	require.NoError(t, os.WriteFile("job.yaml", []byte(text), 0o600))
+}
+
+// A job whose submission could not be reported is submitted all the same, and the person
+// learns it before submitting a second one.
+func TestAChangeWhoseReportIsLost(t *testing.T) {
+	t.Setenv("MEGATRON_OPS_STATE_DIR", t.TempDir())
+	t.Setenv("MEGATRON_OPS_CLUSTER", "local")
+	t.Chdir(t.TempDir())
+	spec(t, "true")
+	code, said := runLost(t.Context(), "submit", "job.yaml", "--yes")
+	require.Equal(t, 1, code)
+	require.Contains(t, said, "could not be written")
+	require.Contains(t, said, "was done all the same")
+	var out strings.Builder
+	require.Zero(t, run(t.Context(), []string{"list", "--all", "-o", "json"}, streams{in: strings.NewReader(""), out: &out, err: os.Stderr}))
+	require.Contains(t, out.String(), `"one"`)
+	code, _ = runLost(t.Context(), "wait", "1")
+	require.Equal(t, 1, code)
+}
+
+// A command that would go on for ever ends when nobody can read it any more.
+func TestFollowingEndsWithItsOutput(t *testing.T) {
+	t.Setenv("MEGATRON_OPS_STATE_DIR", t.TempDir())
+	t.Setenv("MEGATRON_OPS_CLUSTER", "local")
+	t.Chdir(t.TempDir())
+	spec(t, "sleep 60")
+	var out strings.Builder
+	require.Zero(t, run(t.Context(), []string{"submit", "job.yaml", "--yes", "-o", "json"}, streams{in: strings.NewReader(""), out: &out, err: os.Stderr}))
+	var made struct {
+		JobID string `json:"job_id"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(out.String()), &made))
+	defer func() { _, _ = runLost(context.Background(), "cancel", made.JobID, "--yes") }()
+	ctx, done := context.WithTimeout(t.Context(), 30*time.Second)
+	defer done()
+	code, said := runLost(ctx, "logs", made.JobID, "--follow")
+	require.NoError(t, ctx.Err(), "it goes on though its output is lost")
+	require.Equal(t, 1, code)
+	require.Contains(t, said, "could not be written")
+}
+
+// A specification that is redirected without saying so is not judged as an empty one.
+func TestASpecificationThatIsRedirected(t *testing.T) {
+	t.Setenv("MEGATRON_OPS_STATE_DIR", t.TempDir())
+	t.Chdir(t.TempDir())
+	spec(t, "true")
+	for _, op := range []string{"plan", "render", "submit"} {
+		in, err := os.Open("job.yaml")
+		require.NoError(t, err)
+		defer in.Close()
+		var errs strings.Builder
+		require.Equal(t, 2, run(t.Context(), []string{op}, streams{in: in, out: &errs, err: &errs}), op)
+		require.Contains(t, errs.String(), "try: `megatron-ops "+op+" -` reads it")
+	}
+	in, err := os.Open("job.yaml")
+	require.NoError(t, err)
+	defer in.Close()
+	var out strings.Builder
+	require.Zero(t, run(t.Context(), []string{"--cluster", "local", "plan", "-"}, streams{in: in, out: &out, err: &out}), out.String())
+}

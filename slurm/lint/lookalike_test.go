@@ -1,0 +1,48 @@
+package lint_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm/lint"
+)
+
+// A character that a word processor put into a script is named, where a shell reads it; in
+// texts for people it is no fault.
+func TestLookalikeCharacters(t *testing.T) {
+	head := "#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8 --time=60\ncd /work/x\n"
+	run := "uv run torchrun --standalone --nproc_per_node 8 train.py"
+	for line, fix := range map[string]string{
+		run + " —bf16":          "type - in place of — (U+2014)",
+		run + " -–lr 1":         "type - in place of – (U+2013)",
+		run + " --name “a b”":   "type \" in place of “ (U+201C)",
+		run + " --name=“a”":     "type \" in place of “ (U+201C)",
+		"export A=“x”\n" + run:  "type \" in place of “ (U+201C)",
+		"uv\u00a0run x\n" + run: "replace the character U+00A0, which looks like a blank, by a blank",
+		"#SBATCH –N 4\n" + run:  "type - in place of – (U+2013)",
+		"A=“a b\"\n" + run:      "type \" in place of “ (U+201C)",
+	} {
+		var found []lint.Finding
+		text := head + line + "\n"
+		if strings.HasPrefix(line, "#") {
+			text = strings.Replace(head, "cd ", line[:strings.Index(line, "\n")+1]+"cd ", 1) + run + "\n"
+		}
+		for _, f := range lint.Check("a.sbatch", []byte(text)) {
+			if f.Rule == "lookalike-character" {
+				found = append(found, f)
+			}
+		}
+		require.Len(t, found, 1, line)
+		require.Equal(t, fix, found[0].Fix, line)
+	}
+	for _, line := range []string{
+		"echo 训练：开始——“一号” it’s – done", `x="“a” – b"`, "# “a” —bf16", "cat <<EOF\n“a” —bf16\nEOF", "printf '%s' “a”",
+	} {
+		for _, f := range lint.CheckIn("a.sbatch", []byte(head+line+"\n"+run+"\n"), lang.ZH) {
+			require.NotEqual(t, "lookalike-character", f.Rule, line)
+		}
+	}
+}
