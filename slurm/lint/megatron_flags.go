@@ -90,6 +90,7 @@ func readFlags(s *script.Start, entry string) megatronStart {
 	if !t.given("--num-layers") && !t.given("--hybrid-layer-pattern") && !t.given("--hybrid-override-pattern") {
 		t.partial = true
 	}
+	t.partial = t.partial || t.templated()
 	return t
 }
 
@@ -157,9 +158,35 @@ func flagBefore(v script.Value) (string, bool) {
 	return name, ok && strings.HasPrefix(name, "--")
 }
 
+// otherParser returns the flags that Megatron does not have if they are most of the
+// flags: the program then has a parser of its own.
+func (t *megatronStart) otherParser() []flagUse {
+	const fewest = 8
+	var unknown []flagUse
+	for _, f := range t.flags {
+		if !f.ok && strings.HasPrefix(f.name, "--") && len(f.name) > 2 {
+			unknown = append(unknown, f)
+		}
+	}
+	if len(unknown) < fewest || 2*len(unknown) <= len(t.flags) {
+		return nil
+	}
+	return unknown
+}
+
+// otherFlags says that most flags are unknown.
+var otherFlags = lang.Text{
+	EN: "%d of the %d flags, as %s, are in no release of Megatron-LM (abbreviations are off): unless your copy has a parser of its own, it exits",
+	ZH: "%d 个参数（共 %d 个，例如 %s）不属于 Megatron-LM 的任何版本（不支持缩写）：除非您的代码有自己的解析器，否则会直接退出",
+}
+
 func unknownFlag(c *checker) {
 	seen := map[string]bool{}
 	for _, t := range c.megatronStarts() {
+		if unknown := t.otherParser(); len(unknown) > 0 {
+			c.warnThat(unknown[0].line, t.start.Program.Text(), otherFlags.With(len(unknown), len(t.flags), unknown[0].name))
+			continue
+		}
 		for _, f := range t.flags {
 			if f.ok || seen[f.name] || f.name == "--" || f.name == "-h" || f.name == "--help" || strings.Contains(f.name, "$") {
 				continue
@@ -177,8 +204,17 @@ func unknownFlag(c *checker) {
 	}
 }
 
+// templated reports whether the shell reads words such as <PATH TO DATA> as
+// redirections. The words that remain are no values that anybody meant.
+func (t *megatronStart) templated() bool {
+	return slices.ContainsFunc(t.start.Redirects, func(r script.Redirect) bool { return strings.HasPrefix(r.Target.String(), "--") })
+}
+
 func flagType(c *checker) {
 	for _, t := range c.megatronStarts() {
+		if t.templated() {
+			continue
+		}
 		for _, f := range t.flags {
 			if !f.ok || f.hidden {
 				continue
