@@ -8,6 +8,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
@@ -164,7 +165,7 @@ func (t *megatronStart) otherParser() []flagUse {
 	const fewest = 8
 	var unknown []flagUse
 	for _, f := range t.flags {
-		if !f.ok && strings.HasPrefix(f.name, "--") && len(f.name) > 2 {
+		if !f.ok && strings.HasPrefix(f.name, "--") && len(f.name) > 2 && formerFlags[f.name] == "" {
 			unknown = append(unknown, f)
 		}
 	}
@@ -193,13 +194,19 @@ func unknownFlag(c *checker) {
 			}
 			seen[f.name] = true
 			fix := lang.Text{}
-			if near := megatron.Nearest(f.name); len(near) > 0 {
+			if near := megatron.Nearest(f.name); formerFlags[f.name] != "" {
+				fix = lang.Text{EN: "remove it if your copy is newer", ZH: "如果您的代码更新，请删除它"}
+			} else if len(near) > 0 {
 				fix = lang.Text{EN: "if it is misspelt: " + strings.Join(near, " or "), ZH: "如果是笔误：" + strings.Join(near, " 或 ")}
 			}
 			if to, ok := megatron.Renamed(f.name); ok {
 				fix = lang.Text{EN: "use " + to, ZH: "改用 " + to}
 			}
 			c.reportWithFix(f.line, f.name, fix)
+			if last := formerFlags[f.name]; last != "" { // the script does not show how old the copy is
+				finding := &c.out[len(c.out)-1]
+				finding.Severity, finding.Message = rules.Warning, about.With(f.name, droppedFlag.With(last)).In(c.lang)
+			}
 		}
 	}
 }
@@ -231,7 +238,12 @@ func flagType(c *checker) {
 						break
 					}
 				}
-				c.report(line, strings.Join(append([]string{f.name}, f.values...), " "))
+				what := strings.Join(append([]string{f.name}, f.values...), " ")
+				if e.Fault == megatron.BadChoice && t.addsFlags() {
+					c.warnThat(line, what, addedValue)
+				} else {
+					c.report(line, what)
+				}
 				break
 			}
 		}

@@ -72,3 +72,34 @@ func TestAHereDocumentThatIsQuotedLosesItsBackslashes(t *testing.T) {
 	require.Equal(t, head+"cat > e.sh <<'EOF'\n"+strings.ReplaceAll(body, "%s", "$SLURM_NODEID"), string(fixed))
 	require.Empty(t, left)
 }
+
+// A script does not show how old the copy is that it starts.
+func TestAFlagOfEarlierReleasesIsAWarning(t *testing.T) {
+	lines := []string{
+		"#!/bin/bash", "#SBATCH --nodes=1 --gpus-per-node=8", "python -m torch.distributed.run --nproc_per_node 8 /w/pretrain_t5.py --num-layers 2 \\",
+		"  --checkpoint-activations --data-impl mmap",
+	}
+	found := of("unknown-megatron-flag", lang.EN, lines...)
+	require.Len(t, found, 1)
+	require.Equal(t, rules.Warning, found[0].Severity)
+	require.Equal(t, 4, found[0].Line)
+	require.Contains(t, found[0].Message, "--data-impl: Megatron-LM had this flag up to release 23.06")
+	require.NotContains(t, found[0].Fix, "misspelt")
+	require.Contains(t, of("unknown-megatron-flag", lang.ZH, lines...)[0].Message, "到 23.06 版为止")
+	layout := func() string { return of("illegal-layout", lang.EN, lines...)[0].Message }
+	require.NotContains(t, layout(), "--checkpoint-activations", "the copy is older than the end of this flag")
+	lines[3] = "  --checkpoint-activations"
+	require.Contains(t, layout(), "--checkpoint-activations")
+}
+
+func TestAProgramThatAddsFlagsMayAddValues(t *testing.T) {
+	const head, run = "#!/bin/bash\n#SBATCH --nodes=1\n", "srun python /w/pretrain_gpt.py --num-layers 2 --tokenizer-type FromFile"
+	value := func(more string) Finding {
+		found := of("megatron-flag-type", lang.EN, head+run+more)
+		require.Len(t, found, 1)
+		return found[0]
+	}
+	require.Equal(t, rules.Error, value("").Severity)
+	require.Equal(t, rules.Warning, value(" --structured-logs --fim-order a --weighted-paths b").Severity)
+	require.Contains(t, value(" --structured-logs --fim-order a --weighted-paths b").Message, "unless your copy adds it")
+}
