@@ -53,6 +53,7 @@ func readScript(name, text string) (Spec, []Note) {
 	m.options(m.splitComponents(m.job.Options))
 	m.start()
 	m.noteOtherCommands()
+	m.venvOnPath()
 	m.logs()
 	m.dropInvalid()
 	slices.SortStableFunc(m.notes, func(a, b Note) int { return a.Line - b.Line })
@@ -219,7 +220,9 @@ func (m *importer) tasks(st *script.Start) int {
 func (m *importer) launcherFlag(f script.Option) {
 	value := f.Text()
 	switch strings.ReplaceAll(f.Name, "_", "-") {
-	case "nnodes", "node-rank", "master-addr", "standalone", "rdzv-id", "rdzv-endpoint", "machine-rank", "num-machines", "num-processes", "main-process-ip":
+	case "nnodes", "node-rank", "master-addr", "standalone", "rdzv-id", "rdzv-endpoint", "machine-rank", "num-machines", "main-process-ip":
+	case "num-processes":
+		m.processes(f)
 	case "nproc-per-node":
 		if n := wholeNumber(value); n != nil && m.spec.GPUsPerNode == nil {
 			m.spec.GPUsPerNode = n
@@ -236,7 +239,10 @@ func (m *importer) launcherFlag(f script.Option) {
 		m.conf("max_restarts", value)
 	case "rdzv-conf":
 		for _, kv := range strings.Split(value, ",") {
-			if k, v, ok := strings.Cut(kv, "="); ok {
+			switch k, v, ok := strings.Cut(kv, "="); {
+			case k == "rdzv_backend" || k == "rdzv_endpoint":
+				m.note(f.Line, "--"+f.Name+" "+kv, "the launch gives the rendezvous itself", "rendezvous 由启动命令给出")
+			case ok:
 				m.conf(k, v)
 			}
 		}

@@ -1,7 +1,9 @@
 package job
 
 import (
+	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/slurm/script"
@@ -26,6 +28,29 @@ var groups = map[script.Launcher]string{
 // givenByGroup are further options that the options of groups replace.
 var givenByGroup = strings.Fields("standalone rdzv-backend rdzv-id rdzv-endpoint m module")
 
+// rendersFlag reports whether launcher: accelerate expresses an option of accelerate.
+func rendersFlag(f script.Option) bool {
+	return placeholderOf[f.Name] != "" || slices.Contains(givenByGroup, f.Name) || slices.Contains(renderedFlags, f.Name) || f.Name == "multi-gpu"
+}
+
+// renderedFlags are the options of a launcher that Render writes from other fields.
+var renderedFlags = strings.Fields("max-restarts rdzv-conf tee log-dir redirects role")
+
+// venvOnPath puts the virtual environment on the PATH of a custom launcher, whose words
+// Render does not look up in it.
+func (m *importer) venvOnPath() {
+	if m.spec.Launcher != Custom || m.spec.Venv == "" {
+		return
+	}
+	bin := path.Join(m.spec.Venv, "bin")
+	if !path.IsAbs(bin) {
+		bin = path.Join(m.spec.Worktree, bin)
+	}
+	if path.IsAbs(bin) && !slices.Contains(m.spec.Path, bin) {
+		m.spec.Path = append([]string{bin}, m.spec.Path...)
+	}
+}
+
 // custom imports a launcher that only launcher_argv can express: one that starts a
 // module, or one that Render does not know. It reports false for other commands.
 func (m *importer) custom(st *script.Start) bool {
@@ -34,7 +59,7 @@ func (m *importer) custom(st *script.Start) bool {
 	case kind == script.DeepSpeed || kind == script.Composer:
 	case st.Module && kind.Elastic(), st.Module && kind == script.Python && m.tasks(st) > 1:
 		kind = script.RunModule
-	case st.Module && kind == script.Accelerate:
+	case kind == script.Accelerate && (st.Module || slices.ContainsFunc(st.Flags, func(f script.Option) bool { return !rendersFlag(f) })):
 	default:
 		return false
 	}
@@ -74,6 +99,17 @@ func (m *importer) numbers(f script.Option) {
 		}
 	case "{master_port}":
 		m.launcherFlag(f)
+	case "{world_size}":
+		m.processes(f)
+	}
+}
+
+// processes notes a number of processes other than one for each GPU.
+func (m *importer) processes(f script.Option) {
+	nodes, _, known := m.job.Nodes()
+	n, shown := m.job.Int(f.Value)
+	if gpus, _, has := m.job.GPUs(); has && known && shown && n != nodes*gpus {
+		m.note(f.Line, f.Given+"="+strconv.Itoa(n), "the specification starts one process for each GPU", "规格为每个 GPU 启动一个进程")
 	}
 }
 

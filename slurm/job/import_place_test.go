@@ -57,3 +57,38 @@ func TestAProfilersOptionsAreNotTheProgram(t *testing.T) {
 	require.Equal(t, "train.py", spec.Script)
 	require.Equal(t, []string{"--lr", "1"}, spec.Args)
 }
+
+// A configuration decides whether accelerate shards the model: it must not get lost.
+func TestAcceleratesOwnOptionsAreKept(t *testing.T) {
+	const head = "#!/bin/bash\n#SBATCH --nodes=2 --gpus-per-node=4\ncd /w\nsource .venv/bin/activate\n"
+	const run = "srun bash -c 'accelerate launch --num_machines 2 --machine_rank $SLURM_NODEID --main_process_ip a --main_process_port 6000 "
+	spec, ns := job.Import("x", []byte(head+run+`--config_file z3.yaml --num_processes 8 --rdzv_conf "rdzv_backend=c10d,timeout=9" train.py'`+"\n"))
+	require.Equal(t, job.Custom, spec.Launcher)
+	require.Contains(t, spec.LauncherArgv, "--config_file=z3.yaml")
+	require.Contains(t, spec.LauncherArgv, "--machine_rank={node_rank}")
+	require.Contains(t, spec.LauncherArgv, "--rdzv_conf=rdzv_backend=c10d,timeout=9")
+	require.Equal(t, []string{"/w/.venv/bin"}, spec.Path, "the launcher is that of the environment")
+	require.Empty(t, spec.Validate())
+	require.Empty(t, ns)
+
+	spec, ns = job.Import("x", []byte(head+run+`--num_processes $((SLURM_NNODES * 4 - 1)) --rdzv_conf "rdzv_backend=c10d,timeout=9" train.py'`+"\n"))
+	require.Equal(t, job.Accelerate, spec.Launcher)
+	require.Equal(t, map[string]string{"timeout": "9"}, spec.Rdzv.Conf)
+	require.Contains(t, notes(ns), "--num_processes=7: the specification starts one process for each GPU")
+	require.Contains(t, notes(ns), "--rdzv-conf rdzv_backend=c10d: the launch gives the rendezvous itself")
+}
+
+func TestAMountOfApptainerByItsKeysIsImported(t *testing.T) {
+	spec, _ := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8\ncd /w\n"+
+		"srun apptainer exec --nv --mount type=bind,src=/models,dst=/m --mount type=bind,source=/w /i.sif python -m torch.distributed.run --nproc-per-node=8 train.py\n"))
+	require.Equal(t, job.Mounts{"/models:/m", "/w:/w"}, spec.Container.Mounts)
+}
+
+// The elements of an array are no value of the flag before them.
+func TestAnArrayThatTheFileDoesNotShowIsLeftOut(t *testing.T) {
+	spec, ns := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8\ncd /w\nsource params.sh\n"+
+		"srun python -m torch.distributed.run --nproc-per-node=8 train.py --save-interval 1000 ${DATA[@]} \"${MORE[@]}\" --bf16\n"))
+	require.Equal(t, []string{"--save-interval", "1000", "--bf16"}, spec.Args)
+	require.Contains(t, notes(ns), "${DATA[@]}: the file does not show these words: they are left out")
+	require.Contains(t, notes(ns), "${MORE[@]}: the file does not show these words: they are left out")
+}

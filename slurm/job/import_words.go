@@ -45,11 +45,11 @@ func (m *importer) isDefault(name string) bool {
 
 var listName = lazy.New(`(?i)(args|opts|options|flags|params|arguments|extra|@)$`)
 
-// manyWords reports whether v is one unquoted variable or command substitution that
-// may expand to a list of words.
+// manyWords reports whether v is all elements of an array, or one unquoted variable or
+// command substitution that may expand to a list of words.
 func manyWords(v script.Value) bool {
 	r := v.Only()
-	return r != nil && !v[0].Quoted && (r.Kind == script.Output || listName.MatchString(r.Name))
+	return r != nil && r.List() || r != nil && !v[0].Quoted && (r.Kind == script.Output || listName.MatchString(r.Name))
 }
 
 // choices adds a note for each variable that the environment or a branch decides, if
