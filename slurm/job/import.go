@@ -53,18 +53,27 @@ func readScript(name, text string) (Spec, []Note) {
 	m.options(m.splitComponents(m.job.Options))
 	m.start()
 	m.noteOtherCommands()
+	m.venvOnPath()
 	m.logs()
 	m.dropInvalid()
 	slices.SortStableFunc(m.notes, func(a, b Note) int { return a.Line - b.Line })
 	return m.spec, m.notes
 }
 
-// training returns the first job that starts a training, or else the first job. jobs has
+// training returns the first job that starts a training, or else one that starts
+// anything, or else the first job. jobs has
 // the job of the file itself, and the jobs that the file writes and submits.
 func training(jobs []*script.Job) *script.Job {
 	for _, j := range jobs {
 		if st := j.Training(ownProgram); st != nil && st.Launcher != script.Wrapper {
 			return j
+		}
+	}
+	if len(jobs[0].Starts) == 0 {
+		for _, j := range jobs {
+			if len(j.Starts) > 0 {
+				return j
+			}
 		}
 	}
 	return jobs[0]
@@ -82,6 +91,8 @@ type importer struct {
 	notes    []Note
 	imported map[*script.Command]bool // commands that lead to the program
 	patterns []string                 // paths of --output and --error
+	// mountsHidden is true if the file does not show all mounts of the container.
+	mountsHidden bool
 }
 
 func (m *importer) note(line int, what, en, zh string) { m.mark("", line, what, en, zh) }
@@ -125,6 +136,7 @@ func (m *importer) start() {
 	}
 	m.launcher(st)
 	m.words(st)
+	m.redirections(st)
 	m.variables(st)
 	if st.Step != nil {
 		m.step(st.Step)
@@ -144,12 +156,16 @@ func (m *importer) launcher(st *script.Start) {
 	if slices.ContainsFunc(st.Chain(), func(c *script.Command) bool { return c.Name() == "uv" }) {
 		m.spec.Launcher = UV
 	}
+	if m.custom(st) {
+		m.hiddenFlags(st)
+		return
+	}
 	switch {
 	case m.spec.Launcher == UV && st.Launcher.Elastic():
 	case st.Launcher.Elastic():
 		m.spec.Launcher = Python
 		if st.Launcher != script.RunModule {
-			m.note(st.Line, string(st.Launcher), "started as python -m torch.distributed.run, which finds the environment's packages", "改用 python -m torch.distributed.run 启动，以便找到环境中的包")
+			m.note(st.Line, launcherName(st), "started as python -m torch.distributed.run, which finds the environment's packages", "改用 python -m torch.distributed.run 启动，以便找到环境中的包")
 		}
 	case st.Launcher == script.Accelerate:
 		m.spec.Launcher = Accelerate
@@ -171,6 +187,18 @@ func (m *importer) launcher(st *script.Start) {
 	for _, f := range st.Flags {
 		m.launcherFlag(f)
 	}
+	m.hiddenFlags(st)
+}
+
+// launcherName returns the launcher as the file calls it.
+func launcherName(st *script.Start) string {
+	if st.Python.Text() == "" {
+		return st.Name()
+	}
+	return string(st.Launcher)
+}
+
+func (m *importer) hiddenFlags(st *script.Start) {
 	if st.FlagsUnknown {
 		m.note(st.Line, st.Name(), "the file does not show some of the launcher's options", "启动器的部分选项文件中没有给出")
 	}
@@ -192,7 +220,9 @@ func (m *importer) tasks(st *script.Start) int {
 func (m *importer) launcherFlag(f script.Option) {
 	value := f.Text()
 	switch strings.ReplaceAll(f.Name, "_", "-") {
-	case "nnodes", "node-rank", "master-addr", "standalone", "rdzv-id", "rdzv-endpoint", "machine-rank", "num-machines", "num-processes", "main-process-ip":
+	case "nnodes", "node-rank", "master-addr", "standalone", "rdzv-id", "rdzv-endpoint", "machine-rank", "num-machines", "main-process-ip":
+	case "num-processes":
+		m.processes(f)
 	case "nproc-per-node":
 		if n := wholeNumber(value); n != nil && m.spec.GPUsPerNode == nil {
 			m.spec.GPUsPerNode = n
@@ -209,7 +239,10 @@ func (m *importer) launcherFlag(f script.Option) {
 		m.conf("max_restarts", value)
 	case "rdzv-conf":
 		for kv := range strings.SplitSeq(value, ",") {
-			if k, v, ok := strings.Cut(kv, "="); ok {
+			switch k, v, ok := strings.Cut(kv, "="); {
+			case k == "rdzv_backend" || k == "rdzv_endpoint":
+				m.note(f.Line, "--"+f.Name+" "+kv, "the launch gives the rendezvous itself", "rendezvous 由启动命令给出")
+			case ok:
 				m.conf(k, v)
 			}
 		}
@@ -258,6 +291,10 @@ func (m *importer) srun(o script.Option, rendered string) {
 }
 
 func (m *importer) container(c *script.Container) {
+	if !slices.Contains(enums["container.runtime"], c.Runtime) && c.Runtime != "podman" {
+		m.note(c.Line, c.Runtime, "no such container runtime can be rendered: give container.runtime and image", "无法渲染这种容器运行时：请填写 container.runtime 与 image")
+		return
+	}
 	m.spec.Container.Runtime = c.Runtime
 	if c.Runtime == "podman" {
 		m.spec.Container.Runtime = Docker
@@ -270,71 +307,19 @@ func (m *importer) container(c *script.Container) {
 	for _, mount := range c.Mounts {
 		text := mount.Host.String() + ":" + mount.Inside.String()
 		if mount.Host.Unknown() || mount.Inside.Unknown() {
+			m.mountsHidden = true
 			m.note(mount.Line, text, "the file does not show this mount", "文件没有给出该挂载")
 			continue
 		}
 		m.spec.Container.Mounts = append(m.spec.Container.Mounts, text)
 	}
 	if c.MountsUnknown {
+		m.mountsHidden = true
 		m.note(c.Line, c.Runtime, "the file does not show some mounts", "部分挂载文件中没有给出")
 	}
 	m.spec.Container.Workdir, _ = c.Workdir.Literal()
 	if c.EnvFile {
 		m.note(c.Line, "--env-file", "the variables that this file sets are not imported", "该文件设置的变量没有导入")
-	}
-}
-
-// worktree imports the working directory in which the batch shell starts the training.
-func (m *importer) worktree(st *script.Start) {
-	for _, sh := range []*script.Shell{m.job.Shell, st.Shell} {
-		for ; sh != nil; sh = sh.Parent {
-			if dir, ok := sh.Dir.Literal(); ok && path.IsAbs(dir) {
-				m.spec.Worktree = m.onHost(dir)
-				m.relativeProgram()
-				return
-			}
-		}
-	}
-	if o, ok := m.job.Options.Get("chdir"); ok && path.IsAbs(o.Text()) {
-		m.spec.Worktree = o.Text()
-		m.relativeProgram()
-		return
-	}
-	if dir := m.hiddenFolder(st); dir != "" {
-		m.note(st.Line, dir, "the file does not show this folder, where the code lies: give worktree", "文件没有给出代码所在的这个目录：请填写 worktree")
-		return
-	}
-	m.note(0, "worktree", "the script does not show the folder of the code: give worktree", "脚本没有说明代码目录：请填写 worktree")
-}
-
-// hiddenFolder returns the folder of the program, or else the working directory, as
-// the file writes it. The text contains a variable whose value the file does not show. If
-// it is the folder of the program, the program's path becomes relative to it.
-func (m *importer) hiddenFolder(st *script.Start) string {
-	program, dir := st.Program.Text(), st.Shell.Dir.String()
-	if rest, ok := strings.CutPrefix(program, dir+"/"); ok && dir != "" {
-		m.spec.Script = path.Clean(rest)
-		return dir
-	}
-	if v := st.Program.Value; len(v) > 1 && v[0].Ref != nil && !v[1:].Unknown() && strings.HasPrefix(v[1:].String(), "/") {
-		m.spec.Script = path.Clean(v[1:].String()[1:])
-		return v[:1].String()
-	}
-	return dir
-}
-
-// onHost returns the host's path of a folder in the container.
-func (m *importer) onHost(dir string) string {
-	if host, ok := m.spec.Container.Mounts.ToHost(dir); ok {
-		return host
-	}
-	return dir
-}
-
-// relativeProgram makes the program's path relative if it lies in the worktree.
-func (m *importer) relativeProgram() {
-	if rest, ok := relativeTo(path.Clean(m.spec.Worktree), path.Clean(m.onHost(m.spec.Script))); ok && path.IsAbs(m.spec.Script) && rest != "" {
-		m.spec.Script = rest
 	}
 }
 

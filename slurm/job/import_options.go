@@ -41,6 +41,8 @@ func (m *importer) options(options script.Options) {
 			m.spec.Requeue = new(o.Name == "requeue")
 		case o.Name == "output" || o.Name == "error":
 			m.patterns = append(m.patterns, value)
+		case o.Name == "open-mode" && strings.HasPrefix(value, "t"):
+			m.note(o.Line, "--open-mode="+value, "the logs are appended to, so that a restart does not delete what the run before it wrote", "日志改为追加写入，重启不会清掉上一次的输出")
 		case o.Name == "ntasks-per-node":
 			if value != "1" {
 				m.note(o.Line, "--ntasks-per-node="+value, "one task a node: the launcher starts the ranks", "每个节点一个任务：rank 由启动器创建")

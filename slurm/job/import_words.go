@@ -45,11 +45,11 @@ func (m *importer) isDefault(name string) bool {
 
 var listName = lazy.New(`(?i)(args|opts|options|flags|params|arguments|extra|@)$`)
 
-// manyWords reports whether v is one unquoted variable or command substitution that
-// may expand to a list of words.
+// manyWords reports whether v is all elements of an array, or one unquoted variable or
+// command substitution that may expand to a list of words.
 func manyWords(v script.Value) bool {
 	r := v.Only()
-	return r != nil && !v[0].Quoted && (r.Kind == script.Output || listName.MatchString(r.Name))
+	return r != nil && r.List() || r != nil && !v[0].Quoted && (r.Kind == script.Output || listName.MatchString(r.Name))
 }
 
 // choices adds a note for each variable that the environment or a branch decides, if
@@ -90,15 +90,13 @@ func (m *importer) variables(st *script.Start) {
 		case secretName.MatchString(name):
 			m.note(v.Line(), name, "a secret stays out of the specification: export it before submitting, or use the secrets file", "密钥不写入规格：请在提交前导出，或使用密钥文件")
 		case name == "PATH" && m.addsToPath(v):
+		case name == "PYTHONPATH" && !literal && m.pythonPath(v):
 		case isDenied(name):
 			m.note(v.Line(), name, "this variable changes the shell or Slurm itself and is not imported", "该变量会改变 shell 或 Slurm 本身，不导入")
 		case !literal:
 			m.note(v.Line(), name+"="+v.String(), "the file does not show this value", "文件没有给出该值")
 		default:
-			if m.spec.Env == nil {
-				m.spec.Env = map[string]string{}
-			}
-			m.spec.Env[name] = value
+			m.set(name, value)
 		}
 	}
 }
@@ -106,15 +104,60 @@ func (m *importer) variables(st *script.Start) {
 // addsToPath imports the folders of a value such as /opt/bin:$PATH as path. It
 // reports whether v has that form.
 func (m *importer) addsToPath(v script.Value) bool {
-	if len(v) != 2 || v[0].Ref != nil || v[1].Ref == nil || v[1].Ref.Name != "PATH" || !strings.HasSuffix(v[0].Text, ":") {
+	dirs, ok := m.before(v, "PATH")
+	if !ok {
 		return false
 	}
-	for _, dir := range strings.Split(strings.TrimSuffix(v[0].Text, ":"), ":") {
+	for _, dir := range strings.Split(dirs, ":") {
 		if !slices.Contains(m.spec.Path, dir) {
 			m.spec.Path = append(m.spec.Path, dir)
 		}
 	}
 	return true
+}
+
+// before returns the folders that v puts in front of the variable's own value, as
+// /opt/bin:$PATH does.
+func (m *importer) before(v script.Value, name string) (string, bool) {
+	last := len(v) - 1
+	if last < 1 || v[last].Ref == nil || v[last].Ref.Name != name {
+		return "", false
+	}
+	text, shown := m.job.Filled(v[:last])
+	dirs, colon := strings.CutSuffix(text, ":")
+	return dirs, shown && colon && dirs != "" && !slices.Contains(strings.Split(dirs, ":"), "")
+}
+
+// after is before for folders that follow the variable's own value.
+func (m *importer) after(v script.Value, name string) (string, bool) {
+	if len(v) < 2 || v[0].Ref == nil || v[0].Ref.Name != name {
+		return "", false
+	}
+	text, shown := m.job.Filled(v[1:])
+	dirs, colon := strings.CutPrefix(text, ":")
+	return dirs, shown && colon && dirs != "" && !slices.Contains(strings.Split(dirs, ":"), "")
+}
+
+// pythonPath imports the folders that the script adds to PYTHONPATH. It reports whether
+// v has that form.
+func (m *importer) pythonPath(v script.Value) bool {
+	dirs, ok := m.before(v, "PYTHONPATH")
+	if !ok {
+		dirs, ok = m.after(v, "PYTHONPATH")
+	}
+	if !ok {
+		return false
+	}
+	m.set("PYTHONPATH", dirs)
+	m.note(v.Line(), "PYTHONPATH="+v.String(), "only the folders that the script adds are imported", "只导入脚本自己加入的目录")
+	return true
+}
+
+func (m *importer) set(name, value string) {
+	if m.spec.Env == nil {
+		m.spec.Env = map[string]string{}
+	}
+	m.spec.Env[name] = value
 }
 
 // noteOutsideContainer notes the variables that the script exports but the container

@@ -22,6 +22,12 @@ func (s Spec) OwnProgram() string {
 	return startedBy(s.LauncherArgv)
 }
 
+// StartsModule reports whether the words of a custom launcher end in -m, so that script
+// is the name of a module and no file.
+func (s Spec) StartsModule() bool {
+	return s.Launcher == Custom && len(s.LauncherArgv) > 0 && s.LauncherArgv[len(s.LauncherArgv)-1] == "-m"
+}
+
 // Program returns the file that the launch starts. It returns "" if the program is
 // known only to a custom launcher.
 func (s Spec) Program() string {

@@ -194,6 +194,11 @@ func (c *checker) workers(s *script.Start) (n int, auto, ok bool, line int) {
 			return read(o.Value, o.Line)
 		}
 		return 0, true, true, line
+	case s.Launcher == script.Composer:
+		if o, has := s.Flag("n", "nproc"); has {
+			return read(o.Value, o.Line)
+		}
+		return 0, true, true, line
 	}
 	return 0, false, false, line
 }

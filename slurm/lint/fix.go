@@ -373,12 +373,21 @@ func fixArguments(lines []string, f Finding) ([]string, bool) {
 func fixHereDoc(lines []string, f Finding) ([]string, bool) {
 	re := regexp.MustCompile(`<<(-?)\s*([A-Za-z_]\w*)`)
 	for i := min(f.Line, len(lines)) - 1; i >= 0; i-- {
-		if re.MatchString(lines[i]) {
-			return changed(lines, i, re.ReplaceAllString(lines[i], "<<${1}'${2}'"))
+		m := re.FindStringSubmatch(lines[i])
+		if m == nil {
+			continue
 		}
+		out, ok := changed(lines, i, re.ReplaceAllString(lines[i], "<<${1}'${2}'"))
+		for j := i + 1; j < len(out) && strings.TrimLeft(out[j], "\t") != m[2]; j++ {
+			out[j] = unescaped.Replace(out[j]) // a quoted here-document keeps its backslashes
+		}
+		return out, ok
 	}
 	return nil, false
 }
+
+// unescaped removes the backslashes that an unquoted here-document removes.
+var unescaped = strings.NewReplacer(`\\`, `\`, `\$`, `$`, "\\`", "`")
 
 func fixStatus(lines []string, f Finding) ([]string, bool) {
 	if out, ok := replaceIn(regexp.MustCompile(`\s*\|\|\s*(true|:)\s*$`), "")(lines, f); ok {

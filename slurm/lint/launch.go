@@ -51,7 +51,10 @@ var launchRules = []Rule{
 			EN: "the batch shell expands this before the tasks start, so every node gets rank 0 and the rendezvous hangs",
 			ZH: "它在任务启动之前就被批处理 shell 展开，所有节点都得到 rank 0，rendezvous 会卡住",
 		},
-		Fix: lang.Text{EN: "let the task expand it: single quotes around the command, or a backslash before the $", ZH: "让任务自己展开：整条命令用单引号，或在 $ 前加反斜杠"},
+		Fix: lang.Text{
+			EN: `let a shell in the task expand it: srun bash -c '…' in single quotes, or a backslash before the $ within bash -c "…"`,
+			ZH: `让任务里的 shell 展开：srun bash -c '…'（单引号），或在 bash -c "…" 里的 $ 前加反斜杠`,
+		},
 	},
 	{
 		ID: "nnodes-mismatch", Severity: rules.Error, check: nnodesMismatch,
@@ -272,6 +275,9 @@ func nprocMismatch(c *checker) {
 			full = true
 			continue
 		}
+		if o, has := s.Flag("nproc-per-node", "num-processes", "num-gpus"); has && n < g && subtracts(o.Value) {
+			continue // the rest of the GPUs is for another program
+		}
 		if chainBackground(s.Command) {
 			background += n
 		}
@@ -283,6 +289,12 @@ func nprocMismatch(c *checker) {
 		}
 		c.report(f.line, fmt.Sprintf("%d workers per node, %d GPUs per node", f.n, f.g))
 	}
+}
+
+// subtracts reports whether v is a difference, such as the number of GPUs less one.
+func subtracts(v script.Value) bool {
+	r := v.Only()
+	return r != nil && r.Expr != nil && r.Expr.Op == "-"
 }
 
 // chainBackground reports whether cmd, or a command that starts it, runs in the

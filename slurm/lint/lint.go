@@ -111,6 +111,18 @@ func (c *checker) reportWithFix(line int, what string, fix lang.Text) {
 // about puts what a sentence is about before the sentence.
 var about = lang.Text{EN: "%s: %s", ZH: "%s：%s"}
 
+// reportThat is report with a text that replaces the rule's own.
+func (c *checker) reportThat(line int, what string, why lang.Text) {
+	c.report(line, "")
+	c.out[len(c.out)-1].Message = about.With(clip(what), why).In(c.lang)
+}
+
+// warnThat is reportThat for a case that does not stop the job, with severity warning.
+func (c *checker) warnThat(line int, what string, why lang.Text) {
+	c.reportThat(line, what, why)
+	c.out[len(c.out)-1].Severity = rules.Warning
+}
+
 // found reports whether a rule already has a finding in this job.
 func (c *checker) found(id string) bool {
 	return slices.ContainsFunc(c.out, func(f Finding) bool { return f.Rule == id })

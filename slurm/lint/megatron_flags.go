@@ -8,6 +8,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
@@ -90,6 +91,7 @@ func readFlags(s *script.Start, entry string) megatronStart {
 	if !t.given("--num-layers") && !t.given("--hybrid-layer-pattern") && !t.given("--hybrid-override-pattern") {
 		t.partial = true
 	}
+	t.partial = t.partial || t.templated()
 	return t
 }
 
@@ -157,28 +159,69 @@ func flagBefore(v script.Value) (string, bool) {
 	return name, ok && strings.HasPrefix(name, "--")
 }
 
+// otherParser returns the flags that Megatron does not have if they are most of the
+// flags: the program then has a parser of its own.
+func (t *megatronStart) otherParser() []flagUse {
+	const fewest = 8
+	var unknown []flagUse
+	for _, f := range t.flags {
+		if !f.ok && strings.HasPrefix(f.name, "--") && len(f.name) > 2 && lastWith(f.name) == "" {
+			unknown = append(unknown, f)
+		}
+	}
+	if len(unknown) < fewest || 2*len(unknown) <= len(t.flags) {
+		return nil
+	}
+	return unknown
+}
+
+// otherFlags says that most flags are unknown.
+var otherFlags = lang.Text{
+	EN: "%d of the %d flags, as %s, are in no release of Megatron-LM (abbreviations are off): unless your copy has a parser of its own, it exits",
+	ZH: "%d 个参数（共 %d 个，例如 %s）不属于 Megatron-LM 的任何版本（不支持缩写）：除非您的代码有自己的解析器，否则会直接退出",
+}
+
 func unknownFlag(c *checker) {
 	seen := map[string]bool{}
 	for _, t := range c.megatronStarts() {
+		if unknown := t.otherParser(); len(unknown) > 0 {
+			c.warnThat(unknown[0].line, t.start.Program.Text(), otherFlags.With(len(unknown), len(t.flags), unknown[0].name))
+			continue
+		}
 		for _, f := range t.flags {
 			if f.ok || seen[f.name] || f.name == "--" || f.name == "-h" || f.name == "--help" || strings.Contains(f.name, "$") {
 				continue
 			}
 			seen[f.name] = true
 			fix := lang.Text{}
-			if near := megatron.Nearest(f.name); len(near) > 0 {
+			if near := megatron.Nearest(f.name); lastWith(f.name) != "" {
+				fix = lang.Text{EN: "remove it if your copy is newer", ZH: "如果您的代码更新，请删除它"}
+			} else if len(near) > 0 {
 				fix = lang.Text{EN: "if it is misspelt: " + strings.Join(near, " or "), ZH: "如果是笔误：" + strings.Join(near, " 或 ")}
 			}
 			if to, ok := megatron.Renamed(f.name); ok {
 				fix = lang.Text{EN: "use " + to, ZH: "改用 " + to}
 			}
 			c.reportWithFix(f.line, f.name, fix)
+			if last := lastWith(f.name); last != "" { // the script does not show how old the copy is
+				finding := &c.out[len(c.out)-1]
+				finding.Severity, finding.Message = rules.Warning, about.With(f.name, droppedFlag.With(last)).In(c.lang)
+			}
 		}
 	}
 }
 
+// templated reports whether the shell reads words such as <PATH TO DATA> as
+// redirections. The words that remain are no values that anybody meant.
+func (t *megatronStart) templated() bool {
+	return slices.ContainsFunc(t.start.Redirects, func(r script.Redirect) bool { return strings.HasPrefix(r.Target.String(), "--") })
+}
+
 func flagType(c *checker) {
 	for _, t := range c.megatronStarts() {
+		if t.templated() {
+			continue
+		}
 		for _, f := range t.flags {
 			if !f.ok || f.hidden {
 				continue
@@ -195,7 +238,12 @@ func flagType(c *checker) {
 						break
 					}
 				}
-				c.report(line, strings.Join(append([]string{f.name}, f.values...), " "))
+				what := strings.Join(append([]string{f.name}, f.values...), " ")
+				if e.Fault == megatron.BadChoice && t.addsFlags() {
+					c.warnThat(line, what, addedValue)
+				} else {
+					c.report(line, what)
+				}
 				break
 			}
 		}

@@ -3,7 +3,9 @@ package lint
 import (
 	"cmp"
 	"slices"
+	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
@@ -89,13 +91,33 @@ func earlyRank(c *checker) {
 			}
 		}
 		for _, f := range s.Flags {
+			if text, shown := f.Value.Literal(); shown && strings.Contains(text, "$SLURM_") {
+				c.reportThat(f.Line, f.Given+" "+text, neverExpanded)
+			}
 			if slices.Contains(hostFlags, f.Name) {
-				if r := hostInBatchShell(f.Value); r != nil {
+				switch r := hostInBatchShell(f.Value); {
+				case r == nil:
+				case f.Name == "role":
+					c.warnThat(f.Line, f.Given+" "+r.Source, sameRole)
+				default:
 					c.report(f.Line, f.Given+" "+r.Source)
 				}
 			}
 		}
 	}
+}
+
+// neverExpanded says what happens to a variable behind a backslash or in single quotes
+// if no shell in the task reads the word.
+var neverExpanded = lang.Text{
+	EN: "no shell expands this: the program gets the name of the variable, and no number",
+	ZH: "没有任何 shell 会展开它：程序得到的是变量名，而不是数字",
+}
+
+// sameRole says what a role is that the batch shell expands. A role is only a label.
+var sameRole = lang.Text{
+	EN: "the batch shell expands this before the tasks start, so the log lines of every node carry the name of the first one",
+	ZH: "它在任务启动之前就被批处理 shell 展开，所有节点的日志行都带第一个节点的名字",
 }
 
 // onlyPrints reports whether x only prints or tests something.

@@ -121,8 +121,27 @@ var (
 	}
 )
 
+// fromOutside is the number of variables that nothing sets from which on a script
+// obviously gets them from the program that submits it.
+const fromOutside = 4
+
+// neverSet returns the number of variables that the script uses and nothing sets.
+func (c *checker) neverSet() int {
+	names := map[string]bool{}
+	for _, x := range c.job.Commands {
+		for _, e := range x.Expansions {
+			if _, slurm := slurmNeeds[e.Name]; e.Var == nil && !e.Guarded && e.Outer == nil && !slurm && !c.job.Assigned[e.Name] &&
+				plainName.MatchString(e.Name) && !reserved.MatchString(e.Name) {
+				names[e.Name] = true
+			}
+		}
+	}
+	return len(names)
+}
+
 func unset(c *checker) {
 	seen := map[string]bool{}
+	outside := c.neverSet() >= fromOutside
 	for _, x := range c.job.Commands {
 		if x.Trap || x.Remote != nil && x.Shell.Remote != nil || x.Container != nil && x.Shell.Container != nil {
 			continue
@@ -142,7 +161,7 @@ func unset(c *checker) {
 				if e.Shell.Sourced || c.shownSubmission(lazy.New("--"+needs[0])) {
 					continue
 				}
-			case !launch || reserved.MatchString(e.Name) || e.Shell.Sourced || c.job.Inner || !c.job.Batch() && len(c.job.Steps) == 0:
+			case !launch || outside || reserved.MatchString(e.Name) || e.Shell.Sourced || c.job.Inner || !c.job.Batch() && len(c.job.Steps) == 0:
 				continue
 			case badlyAssigned(c, e.Name):
 				continue

@@ -173,22 +173,31 @@ func dockerContainer(name string, opts []Option) *Container {
 		case "volumes-from":
 			c.MountsUnknown = true
 		case "mount":
-			m := Mount{Line: o.Line}
-			for _, kv := range splitValue(o.Value, ',') {
-				k, v, _ := cutValue(kv)
-				switch k {
-				case "src", "source":
-					m.Host = v
-				case "dst", "target", "destination":
-					m.Inside = v
-				}
-			}
-			c.Mounts = append(c.Mounts, m)
+			c.Mounts = append(c.Mounts, keyedMount(o))
 		case "w", "workdir":
 			c.Workdir = o.Value
 		}
 	}
 	return c
+}
+
+// keyedMount reads a mount such as type=bind,src=/data,dst=/data. Without dst, the path
+// is the same on both sides.
+func keyedMount(o Option) Mount {
+	m := Mount{Line: o.Line}
+	for _, kv := range splitValue(o.Value, ',') {
+		k, v, _ := cutValue(kv)
+		switch k {
+		case "src", "source":
+			m.Host = v
+		case "dst", "target", "destination":
+			m.Inside = v
+		}
+	}
+	if len(m.Inside) == 0 {
+		m.Inside = m.Host
+	}
+	return m
 }
 
 func singularityContainer(name string, opts []Option, sh *Shell) *Container {
@@ -206,6 +215,10 @@ func singularityContainer(name string, opts []Option, sh *Shell) *Container {
 		case "env-file":
 			c.EnvFile = true
 		case "B", "bind", "mount":
+			if m := keyedMount(o); o.Name == "mount" && len(m.Host) > 0 {
+				c.Mounts = append(c.Mounts, m)
+				continue
+			}
 			for _, m := range splitValue(o.Value, ',') {
 				c.mount(m, o.Line)
 			}

@@ -35,6 +35,7 @@ const (
 	OldModule  Launcher = "torch.distributed.launch"
 	Accelerate Launcher = "accelerate"
 	DeepSpeed  Launcher = "deepspeed"
+	Composer   Launcher = "composer"
 	Python     Launcher = "python"
 	Wrapper    Launcher = "script" // a script or program whose text is unknown
 )
@@ -43,7 +44,9 @@ const (
 func (l Launcher) Elastic() bool { return l == Torchrun || l == RunModule || l == OldModule }
 
 // Forks reports whether l itself starts one worker per GPU of its node.
-func (l Launcher) Forks() bool { return l.Elastic() || l == Accelerate || l == DeepSpeed }
+func (l Launcher) Forks() bool {
+	return l.Elastic() || l == Accelerate || l == DeepSpeed || l == Composer
+}
 
 // launcherSwitches are the options of all launchers that take no value.
 var launcherSwitches = strings.Fields("standalone no-python run-path h help use-env " +
@@ -64,7 +67,7 @@ func (r *reader) launch(c *Command) {
 	s := &Start{Command: c}
 	args := c.Args[1:]
 	switch {
-	case name == "torchrun" || name == "torchrun.py":
+	case name == "torchrun" || name == "torchrun.py" || name == "ft_launcher": // ft_launcher is torchrun with health checks
 		s.Launcher = Torchrun
 		s.elastic(args)
 	case name == "accelerate":
@@ -79,6 +82,9 @@ func (r *reader) launch(c *Command) {
 	case name == "deepspeed" || name == "deepspeed.pt" || name == "ds":
 		s.Launcher = DeepSpeed
 		s.elastic(args)
+	case name == "composer":
+		s.Launcher = Composer
+		s.elastic(args)
 	case pythonName.MatchString(name):
 		s.Python = c.Args[0]
 		if !s.python(args) {
@@ -88,7 +94,7 @@ func (r *reader) launch(c *Command) {
 		s.Launcher = Python
 		s.Program, s.ProgramArgs = c.Args[0], args
 	default:
-		if c.Step != nil && c.By != nil {
+		if c.Step != nil && (c.By != nil || scriptFile(c.Args)) {
 			r.wrapper(c)
 		}
 		return
@@ -96,9 +102,23 @@ func (r *reader) launch(c *Command) {
 	r.job.Starts = append(r.job.Starts, s)
 }
 
+// scriptFile reports whether args run a shell script by its path, as ./train.sh and
+// bash train.sh do.
+func scriptFile(args []Arg) bool {
+	if slices.Contains(shells, args[0].Text()) {
+		args = skipOptions(args[1:], []string{"-o"})
+	} else if !strings.Contains(args[0].Text(), "/") {
+		return false
+	}
+	return len(args) > 0 && (strings.HasSuffix(args[0].Text(), ".sh") || strings.HasSuffix(args[0].Text(), ".bash"))
+}
+
+// shells are the shells that run a script whose text is unknown.
+var shells = []string{"bash", "sh", "zsh", "dash"}
+
 // helpers are commands that scripts run on nodes and that start no training.
 var helpers = strings.Fields("hostname nvidia-smi echo printf mkdir cp rsync rm mv ls df du free sleep true false date cat tee uname env printenv " +
-	"sbcast pkill killall kill ulimit which id lscpu lspci ibstat ibv_devinfo ibstatus dcgmi nvcc module tar unzip git chmod chown ln touch head tail grep sed awk wc sort uptime top ps ip ifconfig ping nc curl wget find test [ sh.exe sync numactl taskset pip pip3 uv conda mamba docker podman enroot singularity apptainer pgrep dmesg sysctl nproc lsof fuser stat readlink realpath basename dirname seq ray scontrol squeue sacct sinfo sstat scancel sattach sbatch wandb huggingface-cli hf aws gsutil rclone dstat sar nvtop gpustat iostat vmstat mpstat dool telegraf node_exporter dcgm-exporter prometheus")
+	"sbcast pkill killall kill ulimit which id lscpu lspci ibstat ibv_devinfo ibstatus dcgmi nvcc module tar unzip git chmod chown ln touch head tail grep sed awk wc sort uptime top ps ip ifconfig ping nc curl wget find test [ sh.exe sync numactl taskset pip pip3 uv conda mamba docker podman enroot singularity apptainer gcloud az oci kubectl pgrep dmesg sysctl nproc lsof fuser stat readlink realpath basename dirname seq ray scontrol squeue sacct sinfo sstat scancel sattach sbatch wandb huggingface-cli hf aws gsutil rclone dstat sar nvtop gpustat iostat vmstat mpstat dool telegraf node_exporter dcgm-exporter prometheus")
 
 // wrapper records a program of unknown text that runs on nodes, unless it is a helper.
 func (r *reader) wrapper(c *Command) {
@@ -106,7 +126,7 @@ func (r *reader) wrapper(c *Command) {
 		return
 	}
 	s := &Start{Command: c, Launcher: Wrapper, Program: c.Args[0], ProgramArgs: c.Args[1:]}
-	if n := c.Name(); n == "bash" || n == "sh" || n == "zsh" || n == "dash" {
+	if slices.Contains(shells, c.Name()) {
 		rest := skipOptions(c.Args[1:], []string{"-o"})
 		if len(rest) == 0 {
 			return

@@ -20,7 +20,9 @@ var prefixes = map[string]prefix{
 	"timeout": {values: []string{"-s", "-k", "--signal", "--kill-after"}, operands: 1},
 	"numactl": {values: strings.Fields("-N -m -C -i -p -c --cpunodebind --membind --physcpubind --interleave --preferred --localalloc=")},
 	"sudo":    {values: []string{"-u", "-g", "-C"}}, "strace": {values: strings.Fields("-o -e -p -s")}, "xvfb-run": {values: []string{"-s", "-n"}},
-	"nsys":   {sub: []string{"profile", "launch"}, values: strings.Fields("-o -t -c -s -w -x -y -d -f -b -n -p --output --trace --capture-range --sample --delay --duration --stats --cudabacktrace --gpu-metrics-device --capture-range-end")},
+	"nsys": {sub: []string{"profile", "launch"}, values: strings.Fields("-o -t -c -s -w -x -y -d -f -b -n -p --output --trace --capture-range --sample --delay --duration --stats --cudabacktrace --gpu-metrics-device --capture-range-end --force-overwrite --export --kill --wait --show-output --session --session-new " +
+		"--sampling-period --backtrace --cpuctxsw --gpuctxsw --nic-metrics --osrt-threshold --cuda-memory-usage --cuda-graph-trace --python-sampling --python-backtrace " +
+		"--pytorch --stop-on-exit --start-later --env-var --run-as --inherit-environment --trace-fork-before-exec")},
 	"ncu":    {values: strings.Fields("-o -f -k -c -s --set --section --metrics --target-processes")},
 	"uv":     {sub: []string{"run"}, values: strings.Fields("--with --extra --group --python -p --project --directory --env-file --package --index-url --with-editable --only-group --no-group --no-extra --index --with-requirements --config-setting")},
 	"uvx":    {},

@@ -62,6 +62,8 @@ func TestWhatLiesAroundAJob(t *testing.T) {
 		{"no script and no environment", "local", job.Spec{Worktree: bare, Time: "1"}, nil, "script-exists environment-synced"},
 		{"a script by its path", "local", job.Spec{Worktree: bare, Time: "1", Script: "/none.py", Launcher: job.Python}, nil, ""},
 		{"another launcher", "local", job.Spec{Worktree: bare, Time: "1", Launcher: job.Python}, nil, "script-exists"},
+		{"a module", "local", job.Spec{Worktree: bare, Time: "1", Script: "pkg.train", Launcher: job.Custom, LauncherArgv: []string{"python", "-m"}}, nil, ""},
+		{"a script of a custom launcher", "local", job.Spec{Worktree: bare, Time: "1", Script: "pkg.train", Launcher: job.Custom, LauncherArgv: []string{"python"}}, nil, "script-exists"},
 		{"an environment by its path", "local", job.Spec{Worktree: bare, Time: "1", Venv: "/none"}, nil, "script-exists"},
 		{"nodes that share no /tmp", "cli", job.Spec{Worktree: "/tmp/none", Time: "1", Nodes: num(2)}, nil, "worktree-exists worktree-shared"},
 		{"one node", "cli", job.Spec{Worktree: "/tmp/none", Time: "1", Nodes: num(1)}, nil, "worktree-exists"},

@@ -60,7 +60,7 @@ var placeRules = []documentRule{
 	{
 		id: "script-exists", field: "script",
 		check: func(c *ops.Call, s job.Spec) lang.Text {
-			if s.OwnProgram() != "" {
+			if s.OwnProgram() != "" || s.StartsModule() {
 				return lang.Text{}
 			}
 			return noProgram(c, s, cmp.Or(s.Program(), givenScript(s.Script)))

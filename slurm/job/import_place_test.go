@@ -1,0 +1,94 @@
+package job_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// A folder that no mount covers is one of the image. It is no folder of the host.
+func TestAFolderOfTheImageIsNoWorktree(t *testing.T) {
+	const head = "#!/bin/bash\n#SBATCH --nodes=2 --gpus-per-node=8\n"
+	const srun = "srun --container-image=/i.sqsh --container-mounts=/data:/data,/home/me/code:/code "
+	spec, ns := job.Import("x", []byte(head+srun+`bash -c "cd /opt/NeMo; python -m torch.distributed.run --nproc-per-node=8 /opt/NeMo/examples/train.py"`+"\n"))
+	require.Empty(t, spec.Worktree)
+	require.Equal(t, "/opt/NeMo", spec.Container.Workdir)
+	require.Equal(t, "examples/train.py", spec.Script)
+	require.Contains(t, notes(ns), "the code lies in the image")
+
+	spec, _ = job.Import("x", []byte(head+"cd /home/me/runs\n"+srun+`bash -c "cd /opt/NeMo; python -m torch.distributed.run --nproc-per-node=8 train.py"`+"\n"))
+	require.Equal(t, "/home/me/runs", spec.Worktree)
+	require.Equal(t, "/opt/NeMo", spec.Container.Workdir)
+
+	spec, _ = job.Import("x", []byte(head+srun+`bash -c "cd /code/sub; python -m torch.distributed.run --nproc-per-node=8 train.py"`+"\n"))
+	require.Equal(t, "/home/me/code/sub", spec.Worktree)
+	require.Empty(t, spec.Container.Workdir)
+
+	spec, _ = job.Import("x", []byte(head+"srun --container-image=/i.sqsh --container-mounts=$MOUNTS bash -c 'cd /w; python -m torch.distributed.run --nproc-per-node=8 train.py'\n"))
+	require.Equal(t, "/w", spec.Worktree, "a mount that the file does not show may cover it")
+}
+
+func TestAContainerThatCannotBeRenderedIsNamed(t *testing.T) {
+	spec, ns := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8\ncd /w\nsrun shifter --image=a/b:c python -m torch.distributed.run --nproc-per-node=8 train.py\n"))
+	require.Empty(t, spec.Container)
+	require.Contains(t, notes(ns), "shifter: no such container runtime can be rendered")
+	require.Empty(t, spec.Validate())
+}
+
+func TestWordsInAngleBracketsAreNamed(t *testing.T) {
+	_, ns := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=1\ncd /w\nsrun sh -c \"python -m torch.distributed.run --nproc-per-node=8 a.py --save <PATH TO SAVE> --load <PATH> --bf16\"\n"))
+	text := notes(ns)
+	require.Contains(t, text, "<…> --load: words in angle brackets are redirections to a shell")
+	require.NotContains(t, text, "this input")
+}
+
+// A file that only submits another script is read for what that script starts.
+func TestTheScriptInAHereDocumentIsImportedIfOnlyItStartsAProgram(t *testing.T) {
+	spec, _ := job.Import("x", []byte("#!/bin/bash\nN=2\nsbatch <<EOF\n#!/bin/bash\n#SBATCH --nodes=$N --gpus-per-node=8\ncd /w\nsrun bash ./train.sh a\nEOF\n"))
+	require.Equal(t, 2, *spec.Nodes)
+	require.Equal(t, "train.sh", spec.Script)
+}
+
+// What a profiler's option takes is not the program.
+func TestAProfilersOptionsAreNotTheProgram(t *testing.T) {
+	spec, _ := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8\ncd /w\nsrun nsys profile -s none -o p --force-overwrite true --capture-range=cudaProfilerApi python3 train.py --lr 1\n"))
+	require.Equal(t, "train.py", spec.Script)
+	require.Equal(t, []string{"--lr", "1"}, spec.Args)
+}
+
+// A configuration decides whether accelerate shards the model: it must not get lost.
+func TestAcceleratesOwnOptionsAreKept(t *testing.T) {
+	const head = "#!/bin/bash\n#SBATCH --nodes=2 --gpus-per-node=4\ncd /w\nsource .venv/bin/activate\n"
+	const run = "srun bash -c 'accelerate launch --num_machines 2 --machine_rank $SLURM_NODEID --main_process_ip a --main_process_port 6000 "
+	spec, ns := job.Import("x", []byte(head+run+`--config_file z3.yaml --num_processes 8 --rdzv_conf "rdzv_backend=c10d,timeout=9" train.py'`+"\n"))
+	require.Equal(t, job.Custom, spec.Launcher)
+	require.Contains(t, spec.LauncherArgv, "--config_file=z3.yaml")
+	require.Contains(t, spec.LauncherArgv, "--machine_rank={node_rank}")
+	require.Contains(t, spec.LauncherArgv, "--rdzv_conf=rdzv_backend=c10d,timeout=9")
+	require.Equal(t, []string{"/w/.venv/bin"}, spec.Path, "the launcher is that of the environment")
+	require.Empty(t, spec.Validate())
+	require.Empty(t, ns)
+
+	spec, ns = job.Import("x", []byte(head+run+`--num_processes $((SLURM_NNODES * 4 - 1)) --rdzv_conf "rdzv_backend=c10d,timeout=9" train.py'`+"\n"))
+	require.Equal(t, job.Accelerate, spec.Launcher)
+	require.Equal(t, map[string]string{"timeout": "9"}, spec.Rdzv.Conf)
+	require.Contains(t, notes(ns), "--num_processes=7: the specification starts one process for each GPU")
+	require.Contains(t, notes(ns), "--rdzv-conf rdzv_backend=c10d: the launch gives the rendezvous itself")
+}
+
+func TestAMountOfApptainerByItsKeysIsImported(t *testing.T) {
+	spec, _ := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8\ncd /w\n"+
+		"srun apptainer exec --nv --mount type=bind,src=/models,dst=/m --mount type=bind,source=/w /i.sif python -m torch.distributed.run --nproc-per-node=8 train.py\n"))
+	require.Equal(t, job.Mounts{"/models:/m", "/w:/w"}, spec.Container.Mounts)
+}
+
+// The elements of an array are no value of the flag before them.
+func TestAnArrayThatTheFileDoesNotShowIsLeftOut(t *testing.T) {
+	spec, ns := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8\ncd /w\nsource params.sh\n"+
+		"srun python -m torch.distributed.run --nproc-per-node=8 train.py --save-interval 1000 ${DATA[@]} \"${MORE[@]}\" --bf16\n"))
+	require.Equal(t, []string{"--save-interval", "1000", "--bf16"}, spec.Args)
+	require.Contains(t, notes(ns), "${DATA[@]}: the file does not show these words: they are left out")
+	require.Contains(t, notes(ns), "${MORE[@]}: the file does not show these words: they are left out")
+}

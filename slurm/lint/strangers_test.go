@@ -1,0 +1,105 @@
+package lint
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+)
+
+// of returns the findings of one rule.
+func of(rule string, l lang.Lang, lines ...string) []Finding {
+	var out []Finding
+	for _, f := range CheckIn("", []byte(strings.Join(lines, "\n")+"\n"), l) {
+		if f.Rule == rule {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func TestAProgramWithAParserOfItsOwnIsReportedOnceAsAWarning(t *testing.T) {
+	flags := "--num_layers 2 --hidden_size 8 --num_attention_heads 2 --seq_length 8 --micro_batch_size 1 --global_batch_size 8 --train_iters 5 --min_lr 1e-5 --lr 1e-4"
+	found := of("unknown-megatron-flag", lang.EN, "#!/bin/bash", "#SBATCH --nodes=1", "srun python /w/pretrain_gpt.py "+flags)
+	require.Len(t, found, 1)
+	require.Equal(t, rules.Warning, found[0].Severity)
+	require.Contains(t, found[0].Message, "8 of the 9 flags, as --num_layers,")
+	require.Contains(t, of("unknown-megatron-flag", lang.ZH, "#!/bin/bash", "#SBATCH --nodes=1", "srun python /w/pretrain_gpt.py "+flags)[0].Message, "8 个参数（共 9 个，例如 --num_layers）")
+
+	few := of("unknown-megatron-flag", lang.EN, "#!/bin/bash", "#SBATCH --nodes=1", "srun python /w/pretrain_gpt.py --num_layers 2 --hiddensize 8 --lr 1e-4 --min-lr 1e-5 --bf16")
+	require.Len(t, few, 1, "one finding a line")
+	require.Equal(t, rules.Error, few[0].Severity)
+}
+
+// A role is a label of the log lines: a wrong one stops nothing. A wrong rank does.
+func TestARoleFromTheBatchShellIsAWarning(t *testing.T) {
+	head := []string{"#!/bin/bash", "#SBATCH --nodes=2 --ntasks-per-node=1", "cd /w"}
+	role := of("early-rank-interpolation", lang.EN, append(head, "srun python -m torch.distributed.run --nnodes 2 --rdzv_backend c10d --rdzv_endpoint a:1 --role $(hostname): t.py")...)
+	require.Len(t, role, 1)
+	require.Equal(t, rules.Warning, role[0].Severity)
+	require.NotContains(t, role[0].Message, "rank 0")
+	rank := of("early-rank-interpolation", lang.EN, append(head, "srun python -m torch.distributed.run --nnodes 2 --master_addr a --node_rank $SLURM_NODEID t.py")...)
+	require.Len(t, rank, 1)
+	require.Equal(t, rules.Error, rank[0].Severity)
+	require.Contains(t, rank[0].Fix, "srun bash -c '…'", "no shell in the task would expand a backslashed word")
+}
+
+// A backslash before the $ helps only if a shell in the task reads the word.
+func TestTheFixForARankNeedsAShellInTheTask(t *testing.T) {
+	const head = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=1 --time=9\ncd /w\n"
+	const run = "uv run torchrun --nnodes 2 --master_addr a --node_rank=$SLURM_NODEID t.py"
+	fixed, applied, left := Fix([]byte(head+"srun "+run+"\n"), lang.EN)
+	require.Equal(t, head+"srun "+run+"\n", string(fixed))
+	require.Empty(t, applied)
+	require.Contains(t, left[len(left)-1].Rule, "early-rank-interpolation")
+
+	fixed, applied, _ = Fix([]byte(head+`srun bash -c "`+run+"\"\n"), lang.EN)
+	require.Contains(t, string(fixed), `--node_rank=\$SLURM_NODEID`)
+	require.NotEmpty(t, applied)
+
+	found := of("early-rank-interpolation", lang.ZH, "#!/bin/bash", "#SBATCH --nodes=2 --ntasks-per-node=1", "cd /w", "srun "+strings.ReplaceAll(run, "$", `\$`))
+	require.Len(t, found, 1)
+	require.Contains(t, found[0].Message, "程序得到的是变量名")
+}
+
+func TestAHereDocumentThatIsQuotedLosesItsBackslashes(t *testing.T) {
+	const head = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=1 --gpus-per-node=8 --time=9\ncd /w\nexport H=$(hostname)\n"
+	const body = "CFG=a.yaml\npython -m torch.distributed.run --nnodes 2 --nproc_per_node 8 --node_rank %s --master_addr $H --master_port 29500 /w/t.py $CFG\nEOF\nsrun bash e.sh\n"
+	fixed, _, left := Fix([]byte(head+"cat > e.sh <<EOF\n"+strings.ReplaceAll(body, "%s", `\$SLURM_NODEID`)), lang.EN)
+	require.Equal(t, head+"cat > e.sh <<'EOF'\n"+strings.ReplaceAll(body, "%s", "$SLURM_NODEID"), string(fixed))
+	require.Empty(t, left)
+}
+
+// A script does not show how old the copy is that it starts.
+func TestAFlagOfEarlierReleasesIsAWarning(t *testing.T) {
+	lines := []string{
+		"#!/bin/bash", "#SBATCH --nodes=1 --gpus-per-node=8", "python -m torch.distributed.run --nproc_per_node 8 /w/pretrain_t5.py --num-layers 2 \\",
+		"  --checkpoint-activations --data-impl mmap",
+	}
+	found := of("unknown-megatron-flag", lang.EN, lines...)
+	require.Len(t, found, 1)
+	require.Equal(t, rules.Warning, found[0].Severity)
+	require.Equal(t, 4, found[0].Line)
+	require.Contains(t, found[0].Message, "--data-impl: Megatron-LM had this flag up to release 23.06")
+	require.NotContains(t, found[0].Fix, "misspelt")
+	require.Contains(t, of("unknown-megatron-flag", lang.ZH, lines...)[0].Message, "到 23.06 版为止")
+	layout := func() string { return of("illegal-layout", lang.EN, lines...)[0].Message }
+	require.NotContains(t, layout(), "--checkpoint-activations", "the copy is older than the end of this flag")
+	lines[3] = "  --checkpoint-activations"
+	require.Contains(t, layout(), "--checkpoint-activations")
+}
+
+func TestAProgramThatAddsFlagsMayAddValues(t *testing.T) {
+	const head, run = "#!/bin/bash\n#SBATCH --nodes=1\n", "srun python /w/pretrain_gpt.py --num-layers 2 --tokenizer-type FromFile"
+	value := func(more string) Finding {
+		found := of("megatron-flag-type", lang.EN, head+run+more)
+		require.Len(t, found, 1)
+		return found[0]
+	}
+	require.Equal(t, rules.Error, value("").Severity)
+	require.Equal(t, rules.Warning, value(" --structured-logs --fim-order a --weighted-paths b").Severity)
+	require.Contains(t, value(" --structured-logs --fim-order a --weighted-paths b").Message, "unless your copy adds it")
+}
