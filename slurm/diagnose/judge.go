@@ -109,7 +109,7 @@ func (j *job) firstDoubtfulCause(live []*scan.Event) (verdict, bool) {
 // earliest chooses between causes: the earliest wins, and of those that are close in time the one that
 // says more.
 func (j *job) earliest(causes, live []*scan.Event) (verdict, bool) {
-	if causes = withoutStoreConsequences(causes, live); len(causes) == 0 {
+	if causes = j.ofLastProgram(withoutStoreConsequences(causes, live), live); len(causes) == 0 {
 		return verdict{}, false
 	}
 	brokenGPU := firstEvent(causes, func(e *scan.Event) bool { return e.Class == outcome.GPUHardware && e.Weight == pattern.Fact })

@@ -82,6 +82,7 @@ type Facts struct {
 	synced    *ranBefore        // counts at an experiment tracker's last message about the run
 	Usage     *Mark             // the first line of a usage text at the end of the file
 	Failed    *Mark             // a launcher's or Slurm's report of a failed process
+	Commands  []Mark            // the shell's commands that start a program, with "set -x"
 	Progress  []Mark            // the last iteration lines
 	Doing     Mark              // the last line that names a phase, such as saving or evaluating
 	Last      []Mark            // the last lines
@@ -330,6 +331,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	}
 	s.allDone(text, h)
 	if t == logline.NoTag {
+		s.command(text, off)
 		s.begins(text, off)
 	}
 	s.complains(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text, h)
