@@ -196,8 +196,11 @@ func numberAfter(line, name string) (float64, bool) {
 	return v, err == nil
 }
 
-// lastSign returns the newest line of any rank, as an event.
+// lastSign returns Slurm's account in a log, else the newest line of any rank, as an event.
 func (j *job) lastSign() *scan.Event {
+	if j.account != nil {
+		return j.account
+	}
 	var best *scan.Event
 	for i, f := range j.files {
 		m := lastLine(f)

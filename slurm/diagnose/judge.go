@@ -363,7 +363,7 @@ func (j *job) slurmEnd(live []*scan.Event) (verdict, bool) {
 		slurm.OutOfMemory: outcome.HostOOM,
 	}
 	if class := byState[j.given.state()]; class != "" {
-		return verdict{class: class, why: "slurm's state"}, true
+		return verdict{class: class, event: j.account, why: "slurm's state"}, true
 	}
 	if j.given.OOMKilled {
 		return verdict{class: outcome.HostOOM, why: "slurm's state"}, true

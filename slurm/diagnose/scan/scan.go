@@ -90,6 +90,7 @@ type Facts struct {
 	summedAt  int               // the value of told at the summary of transformers' Trainer
 	summed    int               // the same without unfinished bars
 	losses    losses            // what the program's lines say of its loss
+	accounts  accounts          // what Slurm's accounting says of jobs
 	epochs    epochCount        // the progress in epochs
 	fromZero  int               // the end of a count of epochs or steps that began at 0
 	plan      plan              // the announced iterations
@@ -317,6 +318,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	if h.Ask&(pattern.AskProgress|pattern.AskWhole) != 0 {
 		s.form = logline.DigitsAsZeros(text)
 	}
+	s.account(text, off)
 	if s.inEpilogue(text) {
 		s.allDone(text, h)
 		s.read(t, text, raw, off, h)
