@@ -77,6 +77,7 @@ type Facts struct {
 	whole     *ranBefore        // counts at the last message that all work is done
 	wholeAt   time.Time         // the time of that message
 	wholeTold int               // the value of told at that message
+	wholeOff  int64             // the place of that message
 	accounted bool              // that message is a batch system's account of the job
 	torn      bool              // the file ends within a traceback
 	synced    *ranBefore        // counts at an experiment tracker's last message about the run
@@ -320,7 +321,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	}
 	s.account(text, off)
 	if s.inEpilogue(text) {
-		s.allDone(text, h)
+		s.allDone(text, off, h)
 		s.read(t, text, raw, off, h)
 		return
 	}
@@ -331,7 +332,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	if h.Ask&pattern.AskProgress == 0 || !s.counted(t, text) {
 		s.count(t, text)
 	}
-	s.allDone(text, h)
+	s.allDone(text, off, h)
 	if t == logline.NoTag {
 		s.command(text, off)
 		s.begins(text, off)
