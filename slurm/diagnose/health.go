@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"math"
 	"slices"
 	"sort"
 	"strconv"
@@ -245,7 +246,8 @@ func (j *job) badNumbers([]*scan.Event) (verdict, bool) {
 	return verdict{}, false
 }
 
-// spikeFactor is how far above its median a loss must stay to count as diverged.
+// spikeFactor is how many times its median a loss must stay at to count as diverged. A loss that may be
+// negative, such as a log-likelihood, must besides rise by so many times the range in which it was.
 const spikeFactor = 2
 
 // diverged returns the first iteration line of a divergence that lasts until the end. It requires three
@@ -275,12 +277,13 @@ func diverged(lines []scan.Mark) (scan.Mark, bool) {
 		before := append([]float64(nil), losses[:start]...)
 		sort.Float64s(before)
 		median := before[len(before)/2]
-		low := losses[start]
-		for _, l := range losses[start:] {
-			low = min(low, l)
+		least, most := before[0], before[len(before)-1]
+		limit := median + (spikeFactor-1)*math.Abs(median)
+		if least <= 0 {
+			limit = max(limit, median+spikeFactor*(most-least))
 		}
-		if low > spikeFactor*median {
-			for start > 1 && losses[start-1] > spikeFactor*median {
+		if slices.Min(losses[start:]) > limit {
+			for start > 1 && losses[start-1] > limit {
 				start--
 			}
 			return lines[start], true
