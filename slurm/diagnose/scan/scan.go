@@ -185,6 +185,7 @@ type scanner struct {
 	begun       string // the kind of a start line that waits for a time
 	form        uint64 // of the line of entry, with every digit as 0
 	matched     map[formMatch]bool
+	attempt     int // the newest of the nodes' start lines
 	epilogueTo  int // the number of the line to which a site's epilogue may extend
 }
 
