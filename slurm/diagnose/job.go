@@ -475,19 +475,5 @@ func (j *job) age(now time.Time) (time.Duration, bool) {
 	return now.Sub(newest), !newest.IsZero()
 }
 
-// copied returns the latest time at which the last line of a copy can have been written; zero for a file
-// that need not be one. The modification time of a copy is that of copying: its last line tells of an
-// earlier time, in whatever zone. A job that Slurm knows to run has no copies.
-func (j *job) copied(i int) time.Time {
-	if _, known := j.given.running(); known || i >= len(j.files) {
-		return time.Time{}
-	}
-	at, ok := logline.ParseTime(lastLine(j.files[i]).Text)
-	if at = at.Add(widest); !ok || at.Year() <= logline.Yearless || !at.Before(j.src.Logs[i].Modified) {
-		return time.Time{}
-	}
-	return at
-}
-
 // slurmCompleted reports whether Slurm's state is COMPLETED.
 func (j *job) slurmCompleted() bool { return j.given.state() == slurm.Completed }
