@@ -479,7 +479,7 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 	} else {
 		v.noneAtFault = class == outcome.NCCLConnection && severalSay(class, left)
 	}
-	return v, true
+	return logged(v), true
 }
 
 // exitReport returns a launcher's report on the exit of a rank's process.

@@ -224,6 +224,8 @@ func (f *Facts) Ending() (e Ending) {
 				return Ending{Said: true, Sure: true}
 			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !pattern.ZeroOf.MatchString(text) && !pattern.AgentLine(text):
 				e.Said, amid = false, true // it announces something, or reports a failure
+			case timeLeft.MatchString(text) && !f.plan.over(f.told-f.drawn):
+				e.Said, e.Full, amid = false, false, true
 			case announced.MatchString(text) && !endWords(text) && !lastAct.MatchString(text), heads.MatchString(text):
 				e.Said, e.Full, amid = false, false, true
 			}
@@ -289,6 +291,9 @@ var failed = lazy.New(`(?i)^\W*(?:failed|failure|error|fatal|cannot|could not|un
 
 // announced matches further forms of an announcement.
 var announced = lazy.New(`(?i)^\W*[a-z]+ing\b.*(?:\.\.\.|…)$`)
+
+// timeLeft matches an estimate of the remaining time of a minute or more.
+var timeLeft = lazy.On("eta|ETA|emaining", `(?i)\b(?:eta|remaining(?: time)?)\b *[:=]? *(?:\d+ days?, *)?(?:\d+:)?\d*[1-9]\d*:\d\d\b`)
 
 // heads matches a heading, whose text is missing if it is the last line.
 var heads = lazy.New(`^\s*[A-Z]\w*(?: \w+){0,5}:\s*$`)
