@@ -33,7 +33,7 @@ func (j *job) ofLastProgram(causes, live []*scan.Event) []*scan.Event {
 			switch {
 			case last == nil || !slices.ContainsFunc(causes, before):
 				continue
-			case lacks(last):
+			case lacks(last), aboutGPU.MatchString(last.Text) && slices.ContainsFunc(causes, func(e *scan.Event) bool { return before(e) && scriptOf(e) == gpuCheck }):
 				causes = slices.DeleteFunc(causes, of)
 				continue
 			}
@@ -135,17 +135,42 @@ func (t *turn) follows(before *turn) bool {
 	return false
 }
 
-// scriptOf returns the name of the script whose process an event ended, or the empty string.
+// scriptOf returns the name of the script or command whose process an event ended, or the empty string.
 func scriptOf(e *scan.Event) string {
-	if g := startedScript.FindStringSubmatch(e.Text); g != nil && e.Counts() && e.Stack == nil {
+	switch {
+	case !e.Counts():
+		return ""
+	case e.Stack != nil:
+		return e.Program()
+	case ofGPUCheck.MatchString(e.Text):
+		return gpuCheck
+	}
+	if g := startedScript.FindStringSubmatch(e.Text); g != nil {
+		return g[1]
+	}
+	if g := startedCommand.FindStringSubmatch(e.Text); g != nil && !starter.MatchString(g[1]) {
 		return g[1]
 	}
 	return e.Program()
 }
 
 // startedScript matches the script in a shell's message about the end of its process, and in Python's about
-// one that it could not open.
-var startedScript = lazy.New(`(?:line \d+: +\d+ [A-Z]|can't open file ).*?([\w.-]+\.py)\b`)
+// one that it could not open. startedCommand matches a command with a path, and starter those that start
+// another program.
+var (
+	startedScript  = lazy.New(`(?:line \d+: +\d+ [A-Z]|can't open file ).*?([\w.-]+\.py)\b`)
+	startedCommand = lazy.New(`line \d+: +\d+ [A-Z][a-z]+(?: [a-z]+)? +(?:\(core dumped\) +)?[\w.~/-]*/([\w-]+)(?: |$)`)
+	starter        = lazy.New(`^(?:python\d*|[a-z]*sh|srun|mpirun|mpiexec|torchrun|deepspeed|accelerate|apptainer|singularity|conda|env|time)$`)
+)
+
+// gpuCheck is the command with which scripts list the GPUs before their work; ofGPUCheck matches its own
+// messages, and aboutGPU those of a program that may fail for the same reason.
+const gpuCheck = "nvidia-smi"
+
+var (
+	ofGPUCheck = lazy.New(`^(?:NVIDIA-SMI has failed|Failed to initialize NVML|No devices were found|Unable to determine the device handle)`)
+	aboutGPU   = lazy.New(`(?i)cuda|gpu|nvidia|nvml|nccl|cudnn|\bhip|device`)
+)
 
 // lacks reports whether a program's exception says that something is missing that another one was to make or
 // to serve, or reports on another process, which it may have started.
