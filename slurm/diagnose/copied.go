@@ -10,26 +10,53 @@ import (
 )
 
 // copied returns the latest time at which the last line of a copy can have been written; zero for a file
-// that need not be one. The modification time of a copy is that of copying: its last lines tell of an
-// earlier time, in whatever zone. A job that Slurm knows to run has no copies.
+// that need not be one. The modification time of a copy is that of copying: its lines tell of an earlier
+// time, in whatever zone. A job that Slurm knows to run has no copies.
 func (j *job) copied(i int) time.Time {
 	if _, known := j.given.running(); known || i >= len(j.files) {
 		return time.Time{}
 	}
-	at, ok := logline.ParseTime(lastLine(j.files[i]).Text)
-	later := widest
-	if !ok {
-		at, ok = datedLines(j.files[i])
-		later += undatedFor
-	}
-	if at = at.Add(later); !ok || at.Year() <= logline.Yearless || !at.Before(j.src.Logs[i].Modified) {
+	f, modified := j.files[i], j.src.Logs[i].Modified
+	by := func(at time.Time, later time.Duration) time.Time {
+		if at = at.Add(later); at.Year() > logline.Yearless+1 && at.Before(modified) {
+			return at
+		}
 		return time.Time{}
 	}
-	return at
+	if at, ok := logline.ParseTime(lastLine(f).Text); ok {
+		return by(at, widest)
+	}
+	at, mostly := datedLines(f)
+	if mostly {
+		return by(at, widest+undatedFor)
+	}
+	if f.OwnDates.N < scan.Farewell { // one may be that of a file or a commit
+		return time.Time{}
+	}
+	if f.OwnDates.Newest.After(at) {
+		at = f.OwnDates.Newest
+	}
+	steps := 0
+	for _, m := range f.Progress {
+		if m.Off > f.OwnDates.Off {
+			steps++
+		}
+	}
+	usual, _ := j.pace()
+	if usual > 0 && steps > 0 && steps < scan.Farewell { // so many are kept of each file, so there are no more
+		if last := by(at, widest+undatedFor+time.Duration(2*(steps+1))*usual); !last.IsZero() {
+			return last
+		}
+	}
+	return by(at, longestJob)
 }
 
-// undatedFor is how long the few lines without a date may take that end a log whose lines have dates.
-const undatedFor = 12 * time.Hour
+const (
+	// undatedFor is how long the few lines without a date may take that end a log whose lines have dates.
+	undatedFor = 12 * time.Hour
+	// longestJob is how long a job may run that writes dates only while it starts.
+	longestJob = 60 * 24 * time.Hour
+)
 
 // datedLines returns the newest date in the last lines of a log, if most of them have one. A program that
 // wrote dates only while it started may run for days after that.

@@ -17,41 +17,52 @@ import (
 // ofLastProgram drops the causes of programs that had ended before another one of the same file began, and
 // failed or was ended by Slurm: the script survived them. If the later program failed for want of what the
 // one before was to make, its own causes are dropped instead.
-func (j *job) ofLastProgram(causes, live []*scan.Event) []*scan.Event {
-	causes = slices.Clone(causes)
-	for i := range j.files {
-		for _, end := range slices.Backward(j.programEnds(i, causes)) {
-			of := func(e *scan.Event) bool { return e.File == i && e.Off > end }
-			last := firstEvent(causes, func(e *scan.Event) bool { return of(e) && scriptOf(e) != "" })
+func (j *job) ofLastProgram(causes, live []*scan.Event) (kept []*scan.Event) {
+	byFile := map[int][]*scan.Event{}
+	for _, e := range causes {
+		byFile[e.File] = append(byFile[e.File], e)
+	}
+	dropped := map[*scan.Event]bool{}
+	for i, here := range byFile {
+		for _, end := range slices.Backward(programEnds(j.files[i], here)) {
+			before := func(e *scan.Event) bool { return e.Off <= end }
+			last := firstEvent(here, func(e *scan.Event) bool { return !before(e) && scriptOf(e) != "" })
 			if last == nil {
-				last = firstEvent(causes, of)
+				last = firstEvent(here, func(e *scan.Event) bool { return !before(e) })
 			}
 			if last == nil {
-				last = firstEvent(live, func(e *scan.Event) bool { return of(e) && scan.IsEnd(e.Class) && !e.StepOnly() })
+				last = firstEvent(live, func(e *scan.Event) bool { return e.File == i && !before(e) && scan.IsEnd(e.Class) && !e.StepOnly() })
 			}
-			before := func(e *scan.Event) bool { return e.File == i && e.Off <= end }
-			switch {
-			case last == nil || !slices.ContainsFunc(causes, before):
-				continue
-			case lacks(last):
-				causes = slices.DeleteFunc(causes, of)
+			if last == nil || !slices.ContainsFunc(here, before) {
 				continue
 			}
-			causes = slices.DeleteFunc(causes, func(e *scan.Event) bool { return before(e) && e.Class != outcome.GPUHardware })
-			break
+			noGPU := slices.ContainsFunc(here, func(e *scan.Event) bool { return before(e) && scriptOf(e) == gpuCheck })
+			follows := lacks(last) || noGPU && aboutGPU.MatchString(last.Text)
+			here = slices.DeleteFunc(slices.Clone(here), func(e *scan.Event) bool {
+				drop := before(e) != follows && (follows || e.Class != outcome.GPUHardware)
+				dropped[e] = dropped[e] || drop
+				return drop
+			})
+			if !follows {
+				break
+			}
 		}
 	}
-	return causes
+	for _, e := range causes {
+		if !dropped[e] {
+			kept = append(kept, e)
+		}
+	}
+	return kept
 }
 
 // programEnds returns the offsets in a file up to which all belongs to programs that had ended when the next
 // one began.
-func (j *job) programEnds(file int, causes []*scan.Event) (ends []int64) {
-	f := j.files[file]
+func programEnds(f *scan.Facts, causes []*scan.Event) (ends []int64) {
 	for _, m := range f.Commands[min(1, len(f.Commands)):] {
 		ends = append(ends, m.Off)
 	}
-	ends = append(append(ends, stepEnds(f.Events)...), scriptEnds(file, causes)...)
+	ends = append(append(ends, stepEnds(f.Events)...), scriptEnds(causes)...)
 	slices.Sort(ends)
 	return ends
 }
@@ -92,12 +103,12 @@ type turn struct {
 	tags        map[logline.Tag]bool
 }
 
-// scriptEnds returns the offsets of the last failures of scripts that another one followed; none if scripts
-// take turns again and again, as those do that run side by side.
-func scriptEnds(file int, causes []*scan.Event) (ends []int64) {
+// scriptEnds returns the offsets of the last failures of scripts that another one followed, by the causes in a
+// file; none if scripts take turns again and again, as those do that run side by side.
+func scriptEnds(causes []*scan.Event) (ends []int64) {
 	var here []*scan.Event
 	for _, e := range causes {
-		if e.File == file && scriptOf(e) != "" {
+		if scriptOf(e) != "" {
 			here = append(here, e)
 		}
 	}
@@ -135,17 +146,42 @@ func (t *turn) follows(before *turn) bool {
 	return false
 }
 
-// scriptOf returns the name of the script whose process an event ended, or the empty string.
+// scriptOf returns the name of the script or command whose process an event ended, or the empty string.
 func scriptOf(e *scan.Event) string {
-	if g := startedScript.FindStringSubmatch(e.Text); g != nil && e.Counts() && e.Stack == nil {
+	switch {
+	case !e.Counts():
+		return ""
+	case e.Stack != nil:
+		return e.Program()
+	case ofGPUCheck.MatchString(e.Text):
+		return gpuCheck
+	}
+	if g := startedScript.FindStringSubmatch(e.Text); g != nil {
+		return g[1]
+	}
+	if g := startedCommand.FindStringSubmatch(e.Text); g != nil && !starter.MatchString(g[1]) {
 		return g[1]
 	}
 	return e.Program()
 }
 
 // startedScript matches the script in a shell's message about the end of its process, and in Python's about
-// one that it could not open.
-var startedScript = lazy.New(`(?:line \d+: +\d+ [A-Z]|can't open file ).*?([\w.-]+\.py)\b`)
+// one that it could not open. startedCommand matches a command with a path, and starter those that start
+// another program.
+var (
+	startedScript  = lazy.New(`(?:line \d+: +\d+ [A-Z]|can't open file ).*?([\w.-]+\.py)\b`)
+	startedCommand = lazy.New(`line \d+: +\d+ [A-Z][a-z]+(?: [a-z]+)? +(?:\(core dumped\) +)?[\w.~/-]*/([\w-]+)(?: |$)`)
+	starter        = lazy.New(`^(?:python\d*|[a-z]*sh|srun|mpirun|mpiexec|torchrun|deepspeed|accelerate|apptainer|singularity|conda|env|time)$`)
+)
+
+// gpuCheck is the command with which scripts list the GPUs before their work; ofGPUCheck matches its own
+// messages, and aboutGPU those of a program that may fail for the same reason.
+const gpuCheck = "nvidia-smi"
+
+var (
+	ofGPUCheck = lazy.New(`^(?:NVIDIA-SMI has failed|Failed to initialize NVML|No devices were found|Unable to determine the device handle)`)
+	aboutGPU   = lazy.New(`(?i)cuda|gpu|nvidia|nvml|nccl|cudnn|\bhip|device`)
+)
 
 // lacks reports whether a program's exception says that something is missing that another one was to make or
 // to serve, or reports on another process, which it may have started.

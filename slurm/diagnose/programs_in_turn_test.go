@@ -78,6 +78,19 @@ func TestTheProgramThatEndedLastDecides(t *testing.T) {
 			"srun: error: gpu2: task 0: Out Of Memory\n" + works + raise("b.py", last) + exited,
 			outcome.HostOOM, "srun: error: gpu2: task 0: Out Of Memory",
 		},
+		"a killed command before": {
+			"/w/job.sh: line 12: 311 Segmentation fault      (core dumped) ./convert --all\n" + works + raise("b.py", last),
+			outcome.UserException, last,
+		},
+		"a killed interpreter": {
+			"/w/job.sh: line 12: 311 Segmentation fault      (core dumped) /usr/bin/python3 $CALL\n" + works + raise("b.py", last),
+			outcome.Segfault, "/w/job.sh: line 12",
+		},
+		"no GPU, and another failure": {"No devices were found\n" + works + raise("b.py", last), outcome.UserException, last},
+		"no GPU, which it needs": {
+			"Failed to initialize NVML: Driver/library version mismatch\n" + works + raise("b.py", "RuntimeError: No CUDA GPUs are available"),
+			outcome.CUDADriver, "Failed to initialize NVML",
+		},
 		"the GPU stays broken": {
 			"NVRM: Xid (PCI:0000:4e:00): 79, pid=4242, GPU has fallen off the bus.\n" + raise("a.py", first) + works + raise("b.py", last),
 			outcome.GPUHardware, "NVRM: Xid (PCI:0000:4e:00): 79, pid=4242, GPU has fallen off the bus.",

@@ -104,7 +104,8 @@ type Facts struct {
 	reports   bool              // the file has iterations or progress bars
 	reported  int               // the value of told at the last of these
 	LastTime  time.Time
-	lastOff   int64 // offset of the last line that is not a launcher's
+	OwnDates  OwnDates // the dates with a year of lines that report no iteration
+	lastOff   int64    // offset of the last line that is not a launcher's
 	Args      map[string]string
 	Bases     map[logline.Tag]int    // tag without rank → the global rank that occurred with it
 	RankOfPid map[string]int         // process id → rank; -1 for an id of several ranks
@@ -302,6 +303,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 		at, dated = logline.ParseTime(raw)
 	}
 	if dated {
+		s.OwnDates.add(at, off)
 		s.tick(at)
 	}
 	if ofTracker(text) {
@@ -354,25 +356,6 @@ func (s *scanner) note(list *[]Mark, m Mark, n int) {
 		*list = append((*list)[:0], (*list)[n:]...)
 	}
 	*list = append(*list, m)
-}
-
-// tick records a time in the log, also for the events that wait for one.
-func (s *scanner) tick(at time.Time) {
-	if at.Year() == logline.Yearless && s.now.Year() > 1 {
-		at = at.AddDate(s.now.Year(), 0, 0)
-	}
-	s.now, s.LastTime = at, at
-	if s.begun != "" {
-		ms := s.Starts[s.begun]
-		if s.Failed == nil || s.Failed.Off < ms[len(ms)-1].Off {
-			ms[len(ms)-1].At = at
-		} // a time after the attempt's end is not that of its start
-		s.begun = ""
-	}
-	for _, e := range s.waiting {
-		e.After = at
-	}
-	s.waiting = s.waiting[:0]
 }
 
 // read looks for exceptions and patterns in a line.
