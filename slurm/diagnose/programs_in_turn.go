@@ -135,12 +135,16 @@ func scriptEnds(causes []*scan.Event) (ends []int64) {
 }
 
 // follows reports whether a script began after another had failed: the same process of the job, by its tag,
-// wrote lines of its own between the two tracebacks, or lacks something. The second traceback's header and
-// last line are no lines of its own.
+// wrote lines of its own between the two failures, or lacks something. A traceback's header and last line
+// are no lines of its own.
 func (t *turn) follows(before *turn) bool {
+	own := t.first.Ran.Sentences - before.last.Ran.Sentences
+	if t.first.Stack != nil {
+		own -= 2
+	}
 	for tag := range t.tags {
 		if before.tags[tag] {
-			return lacks(t.first) || t.first.Ran.Sentences-before.last.Ran.Sentences >= scan.Enough+2
+			return lacks(t.first) || own >= scan.Enough
 		}
 	}
 	return false

@@ -78,6 +78,14 @@ func TestTheProgramThatEndedLastDecides(t *testing.T) {
 			"srun: error: gpu2: task 0: Out Of Memory\n" + works + raise("b.py", last) + exited,
 			outcome.HostOOM, "srun: error: gpu2: task 0: Out Of Memory",
 		},
+		"the second is killed": {
+			raise("a.py", "KeyError: 'a'") + works + "/w/job.sh: line 12: 311 Killed                  python b.py\n",
+			outcome.HostOOM, "/w/job.sh: line 12",
+		},
+		"the second is killed after two lines": {
+			raise("a.py", "KeyError: 'a'") + "Loading the model\nThe optimizer is Adam\n/w/job.sh: line 12: 311 Killed                  python b.py\n",
+			outcome.UserException, "KeyError: 'a'",
+		},
 		"a killed command before": {
 			"/w/job.sh: line 12: 311 Segmentation fault      (core dumped) ./convert --all\n" + works + raise("b.py", last),
 			outcome.UserException, last,

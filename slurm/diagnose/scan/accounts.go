@@ -72,7 +72,7 @@ func (s *scanner) account(text string, off int64) {
 // Accounts returns the accounts of jobs at the end of a log.
 func (f *Facts) Accounts() (last []Account) {
 	for _, a := range f.accounts.all {
-		if a.ran.Phases == f.Ran.Phases && f.Ran.Sentences-a.ran.Sentences <= 2*LongTail {
+		if a.ran.Phases == f.Ran.Phases && f.Ran.Sentences-a.ran.Sentences <= 2*LongTail && !f.iteratedSince(a.Off) {
 			last = append(last, a)
 		}
 	}
