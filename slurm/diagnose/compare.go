@@ -21,7 +21,7 @@ type Comparison struct {
 	Arguments []Change `json:"arguments"` // Megatron's, as both runs printed them
 	Start     []Change `json:"start"`     // commit, argv, container and other start markers
 	Nodes     []string `json:"new_nodes"` // nodes that only the failed run used
-	New       []Line   `json:"new_lines"` // lines that match no line of the good run when numbers and paths are ignored
+	New       []Line   `json:"new_lines"` // lines that match no line of the good run when numbers, paths and how far a bar has come are ignored
 }
 
 // A Change is a value that differs. It is empty where a run does not have it.
@@ -63,12 +63,12 @@ func Compare(ctx context.Context, failed, good logfile.Source) (Comparison, erro
 	seen := map[string]bool{}
 	for _, f := range good.Logs {
 		for _, l := range templateLines(ctx, f) {
-			seen[logline.Template(l.Text)] = true
+			seen[scan.Form(l.Text)] = true
 		}
 	}
 	for _, f := range failed.Logs {
 		for _, l := range templateLines(ctx, f) {
-			if t := logline.Template(l.Text); !seen[t] && len(c.New) < maxNew {
+			if t := scan.Form(l.Text); !seen[t] && len(c.New) < maxNew {
 				seen[t] = true
 				l.File, l.Text = f.Name, logline.Show(l.Text)
 				c.New = append(c.New, l)
@@ -115,8 +115,13 @@ func templateLines(ctx context.Context, f *logfile.File) (lines []Line) {
 		d = scan.Condense(ctx, f, &buf, logfile.MinWindow, 0)
 	}
 	for _, l := range d.Lines {
-		if _, text := logline.CutTag(strings.TrimRight(string(l.Text), "\r ")); text != "" && !scan.IsProgress(l.Text) && !scan.StartLine.MatchString(text) {
-			lines = append(lines, Line{LineNo: l.No, Text: text})
+		if scan.IsProgress(l.Text) {
+			continue
+		}
+		for _, piece := range scan.Pieces(l.Text) {
+			if _, text := logline.CutTag(strings.TrimRight(string(piece), " ")); text != "" && !scan.StartLine.MatchString(text) {
+				lines = append(lines, Line{LineNo: l.No, Text: text})
+			}
 		}
 	}
 	return lines

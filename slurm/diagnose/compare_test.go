@@ -61,3 +61,19 @@ func TestCompareTellsWhatIsDifferent(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, same.View(lang.EN).Sections, 1)
 }
+
+// Progress bars are no news, however far they came and how fast; what follows one on its line is.
+func TestCompareKnowsProgressBars(t *testing.T) {
+	read := func(text string) logfile.Source {
+		src, err := logfile.Read("log", strings.NewReader(text))
+		require.NoError(t, err)
+		return src
+	}
+	good := read("Epoch 1:   0%|          | 0/50 [00:00<?, ?it/s]\rEpoch 1:  50%|█████     | 25/50 [00:03<00:03, 8.20it/s]\nCopy [###   ] 50%\nstep 1/9 done\n")
+	bad := read("Epoch 1:   0%|          | 0/50 [00:00<?, ?it/s]\rEpoch 1:  64%|██████▍   | 32/50 [00:32<00:18,  1.05s/it]Killed\nCopy [##### ] 80%\nstep 10/12 done\n")
+	c, err := diagnose.Compare(t.Context(), bad, good)
+	require.NoError(t, err)
+	require.Len(t, c.New, 1)
+	require.Equal(t, "Killed", c.New[0].Text)
+	require.Equal(t, 1, c.New[0].LineNo)
+}

@@ -35,3 +35,30 @@ func TestAProgramLoggedWhyItLeaves(t *testing.T) {
 		})
 	}
 }
+
+// An error that a program logged as its last statement, in Python's own words, is an exception that it caught.
+func TestAnExceptionThatOnlyItsWordsTell(t *testing.T) {
+	const level = "2026-06-01 10:00:01,200 - trainer - ERROR - cannot run the designer: "
+	for words, class := range map[string]string{
+		"name 'nseqs' is not defined":                                              outcome.UserException,
+		"'NoneType' object has no attribute 'shape'":                               outcome.UserException,
+		"'Config' object is not subscriptable":                                     outcome.UserException,
+		"cannot access local variable 'x' where it is not associated with a value": outcome.UserException,
+		"list index out of range":                                                  outcome.UserException,
+		"f() missing 1 required positional argument: 'y'":                          outcome.UserException,
+		"f() takes 1 positional argument but 2 were given":                         outcome.UserException,
+		"unsupported operand type(s) for +: 'int' and 'str'":                       outcome.UserException,
+		"could not convert string to float: 'a'":                                   outcome.UserException,
+		"too many values to unpack (expected 2)":                                   outcome.UserException,
+		"the designer is not defined":                                              outcome.UnknownExit,
+	} {
+		r := diagnosetest.Old(t, "[INFO] reading the settings\n"+level+words+"\n")
+		require.Equal(t, class, r.Class, words)
+		require.Contains(t, r.RootLine, words)
+		r = diagnosetest.Old(t, "[INFO] reading the settings\n"+level+words+"\nsrun: error: gpu7: task 0: Exited with exit code 1\n")
+		require.Equal(t, class, r.Class, words)
+		require.Contains(t, r.RootLine, words)
+	}
+	r := diagnosetest.Old(t, "[INFO] reading the settings\n[INFO] plotting without it: name 'nseqs' is not defined\n")
+	require.Equal(t, outcome.UnknownExit, r.Class, "a line that is no error")
+}

@@ -30,10 +30,20 @@ func TestALossThatStaysUpHasDiverged(t *testing.T) {
 		"a longer jump":            {"2 2 2 2 2 9 9 9 9", 6},
 		"a line without its loss":  {"2 2 2 - 9 9 9", 0},
 		"a run that learns":        {"9 7 5 4 3 2", 0},
+		"negative":                 {"-2 -2 -3 -2 -2 -2", 0},
+		"negative, and it learns":  {"-2 -3 -4 -5 -6 -7", 0},
+		"it rises a little":        {"-9 -8 -9 -7 -7 -7", 0},
+		"around 0":                 {"0.1 -0.2 0.1 0.4 0.5 0.4", 0},
+		"from 0":                   {"0 1 0 1.9 1.9 1.9", 0},
+		"a jump from below 0":      {"-2 -2 -3 9 9 9", 4},
+		"twice the range":          {"-1 1 -1 3 3 3", 0},
+		"more than that":           {"-1 1 -1 3.1 3.1 3.1", 4},
+		"minus infinity":           {"-2 -2 -2 -inf -inf -inf", 4},
 	} {
 		var lines []scan.Mark
 		for i, loss := range strings.Fields(tt.losses) {
-			lines = append(lines, scan.Mark{Off: int64(i + 1), Text: strings.ReplaceAll(fmt.Sprintf("iteration %d/ 99 | lm loss: %s | grad norm: 1.0 |", i+1, loss), "loss: -", "")})
+			text := fmt.Sprintf("iteration %d/ 99 | lm loss: %s | grad norm: 1.0 |", i+1, loss)
+			lines = append(lines, scan.Mark{Off: int64(i + 1), Text: strings.ReplaceAll(text, "loss: - ", "")})
 		}
 		m, ok := diverged(lines)
 		require.Equal(t, tt.from > 0, ok, name)

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"math"
 	"slices"
 	"sort"
 	"strconv"
@@ -54,11 +55,11 @@ func (j *job) endedQuietly() verdict {
 	case j.given.state() == slurm.Cancelled:
 		return verdict{class: outcome.SlurmCancelled, event: j.lastSign(), why: "slurm's state"}
 	case j.slurmFailed():
-		return verdict{class: outcome.UnknownExit, event: j.lastSign(), why: "slurm's state"}
+		return logged(verdict{class: outcome.UnknownExit, event: j.lastSign(), why: "slurm's state"})
 	case strings.HasPrefix(j.given.ExitCode, "0:"), j.given.ExitCode == "0":
 		return verdict{class: outcome.Success, why: "finished"}
 	}
-	return verdict{class: outcome.UnknownExit, event: j.lastSign(), why: "nothing says how it ended"}
+	return logged(verdict{class: outcome.UnknownExit, event: j.lastSign(), why: "nothing says how it ended"})
 }
 
 // stalled reports whether the job has been silent for longer than its own pace explains, or has written
@@ -196,8 +197,11 @@ func numberAfter(line, name string) (float64, bool) {
 	return v, err == nil
 }
 
-// lastSign returns the newest line of any rank, as an event.
+// lastSign returns Slurm's account in a log, else the newest line of any rank, as an event.
 func (j *job) lastSign() *scan.Event {
+	if j.account != nil {
+		return j.account
+	}
 	var best *scan.Event
 	for i, f := range j.files {
 		m := lastLine(f)
@@ -242,7 +246,8 @@ func (j *job) badNumbers([]*scan.Event) (verdict, bool) {
 	return verdict{}, false
 }
 
-// spikeFactor is how far above its median a loss must stay to count as diverged.
+// spikeFactor is how many times its median a loss must stay at to count as diverged. A loss that may be
+// negative, such as a log-likelihood, must besides rise by so many times the range in which it was.
 const spikeFactor = 2
 
 // diverged returns the first iteration line of a divergence that lasts until the end. It requires three
@@ -272,12 +277,13 @@ func diverged(lines []scan.Mark) (scan.Mark, bool) {
 		before := append([]float64(nil), losses[:start]...)
 		sort.Float64s(before)
 		median := before[len(before)/2]
-		low := losses[start]
-		for _, l := range losses[start:] {
-			low = min(low, l)
+		least, most := before[0], before[len(before)-1]
+		limit := median + (spikeFactor-1)*math.Abs(median)
+		if least <= 0 {
+			limit = max(limit, median+spikeFactor*(most-least))
 		}
-		if low > spikeFactor*median {
-			for start > 1 && losses[start-1] > spikeFactor*median {
+		if slices.Min(losses[start:]) > limit {
+			for start > 1 && losses[start-1] > limit {
 				start--
 			}
 			return lines[start], true

@@ -45,6 +45,7 @@ type job struct {
 	firstRank  map[string]int         // node → its first rank, where logs say it
 	clocks     []report.Clock         // nodes whose clocks were corrected
 	from       time.Time              // start of the last attempt; zero if unknown
+	account    *scan.Event            // Slurm's account in a log, from which given has the job's state; nil without one
 
 	// Many events ask for these, and they take long for many logs, so they are computed once.
 	ranks    func() int  // countRanks, from placeEvents on
@@ -98,6 +99,7 @@ func (j *job) resolve() {
 	j.placeFiles()
 	j.fixClocks()
 	j.splitAttempts()
+	j.readAccount()
 	j.placeEvents()
 }
 
@@ -471,20 +473,6 @@ func (j *job) age(now time.Time) (time.Duration, bool) {
 		newest = told
 	}
 	return now.Sub(newest), !newest.IsZero()
-}
-
-// copied returns the latest time at which the last line of a copy can have been written; zero for a file
-// that need not be one. The modification time of a copy is that of copying: its last line tells of an
-// earlier time, in whatever zone. A job that Slurm knows to run has no copies.
-func (j *job) copied(i int) time.Time {
-	if _, known := j.given.running(); known || i >= len(j.files) {
-		return time.Time{}
-	}
-	at, ok := logline.ParseTime(lastLine(j.files[i]).Text)
-	if at = at.Add(widest); !ok || at.Year() <= logline.Yearless || !at.Before(j.src.Logs[i].Modified) {
-		return time.Time{}
-	}
-	return at
 }
 
 // slurmCompleted reports whether Slurm's state is COMPLETED.

@@ -109,7 +109,7 @@ func (j *job) firstDoubtfulCause(live []*scan.Event) (verdict, bool) {
 // earliest chooses between causes: the earliest wins, and of those that are close in time the one that
 // says more.
 func (j *job) earliest(causes, live []*scan.Event) (verdict, bool) {
-	if causes = withoutStoreConsequences(causes, live); len(causes) == 0 {
+	if causes = j.ofLastProgram(withoutStoreConsequences(causes, live), live); len(causes) == 0 {
 		return verdict{}, false
 	}
 	brokenGPU := firstEvent(causes, func(e *scan.Event) bool { return e.Class == outcome.GPUHardware && e.Weight == pattern.Fact })
@@ -363,7 +363,7 @@ func (j *job) slurmEnd(live []*scan.Event) (verdict, bool) {
 		slurm.OutOfMemory: outcome.HostOOM,
 	}
 	if class := byState[j.given.state()]; class != "" {
-		return verdict{class: class, why: "slurm's state"}, true
+		return verdict{class: class, event: j.account, why: "slurm's state"}, true
 	}
 	if j.given.OOMKilled {
 		return verdict{class: outcome.HostOOM, why: "slurm's state"}, true
@@ -479,7 +479,7 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 	} else {
 		v.noneAtFault = class == outcome.NCCLConnection && severalSay(class, left)
 	}
-	return v, true
+	return logged(v), true
 }
 
 // exitReport returns a launcher's report on the exit of a rank's process.

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
@@ -21,4 +22,13 @@ func (j *job) ownReason(launchers *scan.Event, live []*scan.Event) *scan.Event {
 		return own
 	}
 	return first
+}
+
+// logged judges the end of a process whose last statement is an error that it logged: it is an exception if
+// the error has Python's words for one, else nothing says why.
+func logged(v verdict) verdict {
+	if v.class == outcome.UnknownExit && v.event != nil && !v.event.Agent && python.Says(v.event.Text) && pattern.FormOf(v.event.Text) == pattern.Statement {
+		v.class, v.why = outcome.UserException, "first cause"
+	}
+	return v
 }

@@ -197,7 +197,7 @@ func TestAPackedLogDoesNotSayThatTheJobRuns(t *testing.T) {
 	}
 }
 
-// scp sets the time of the copy. Where the last line tells a time that no zone explains, the file's own
+// scp sets the time of the copy. Where the last lines tell a time that no zone explains, the file's own
 // time is not the last line's.
 func TestACopyDoesNotRun(t *testing.T) {
 	begin := time.Now().UTC().Add(-time.Hour)
@@ -205,14 +205,39 @@ func TestACopyDoesNotRun(t *testing.T) {
 		return fmt.Sprintf("[%s] loss 2.0\n", begin.Add(-d).Format("2006-01-02 15:04:05"))
 	}
 	const day = 24 * time.Hour
+	several := func(d time.Duration) (all string) {
+		for n := range 20 {
+			all += ago(d - time.Duration(n)*time.Minute)
+		}
+		return all
+	}
+	rows := strings.Repeat("Reading a shard\n", 20)
+	steps := func(n, ms int) string {
+		return diagnosetest.Rounds(n, fmt.Sprintf(" iteration {n}/ 500 | elapsed time per iteration (ms): %d.0 | lm loss: 2.0E+00 |\n", ms))
+	}
+	bar := "Epoch 1:   0%|          | 0/50 [00:00<?, ?it/s]" + strings.Repeat("\rEpoch 1:  50%|#####     | 25/50 [00:03<00:03, 8.20it/s]", 20) + "\n"
 	for name, c := range map[string]struct{ log, class string }{
-		"a week ago":                         {ago(7*day+time.Minute) + ago(7*day), outcome.UnknownExit},
-		"iterations, of long ago":            {stepsAt(1000, -1e8, 1-1e8), outcome.UnknownExit},
-		"in another zone":                    {ago(12 * time.Hour), outcome.Running},
-		"dates, and then none":               {ago(7*day) + "loss 2.0\n", outcome.Running},
-		"no dates":                           {"loss 2.0\nloss 1.9\n", outcome.Running},
-		"the year is not told":               {"Jun 11 10:00:00 gpu1 loss 2.0\n", outcome.Running},
-		"a week ago, and Slurm says it runs": {ago(7 * day), outcome.Running},
+		"dates, and then four lines":           {several(7*day) + strings.Repeat("Reading a shard\n", 4), outcome.UnknownExit},
+		"dates, and then five lines":           {several(7*day) + strings.Repeat("Reading a shard\n", 5), outcome.Running},
+		"dates, and a bar for days":            {several(7*day) + bar, outcome.Running},
+		"dates of a day ago, and then none":    {several(24*time.Hour) + "Reading a shard\n", outcome.Running},
+		"dates of more, and then none":         {several(29*time.Hour) + "Reading a shard\n", outcome.UnknownExit},
+		"iterations, and the next phase":       {stepsAt(1000, -1e8, 1-1e8, 2-1e8, 3-1e8) + "saving checkpoint\n", outcome.UnknownExit},
+		"three lines with dates, one without":  {several(7 * day)[:3*len(ago(0))] + "Reading a shard\n", outcome.UnknownExit},
+		"two lines with dates, one without":    {several(7 * day)[:2*len(ago(0))] + "Reading a shard\n", outcome.Running},
+		"a week ago":                           {ago(7*day+time.Minute) + ago(7*day), outcome.UnknownExit},
+		"iterations, of long ago":              {stepsAt(1000, -1e8, 1-1e8), outcome.UnknownExit},
+		"in another zone":                      {ago(12 * time.Hour), outcome.Running},
+		"dates, and then none":                 {ago(7*day) + "loss 2.0\n", outcome.Running},
+		"dates of its start, a week ago":       {several(7*day) + rows, outcome.Running},
+		"dates of its start, three months ago": {several(90*day) + rows, outcome.UnknownExit},
+		"eleven dates, three months ago":       {several(90 * day)[9*len(ago(0)):] + rows, outcome.Running},
+		"steps without dates":                  {several(4*day) + steps(11, 1000) + rows, outcome.UnknownExit},
+		"twelve steps without dates":           {several(4*day) + steps(12, 1000) + rows, outcome.Running},
+		"long steps without dates":             {several(4*day) + steps(5, 30000000) + rows, outcome.Running},
+		"no dates":                             {"loss 2.0\nloss 1.9\n", outcome.Running},
+		"the year is not told":                 {"Jun 11 10:00:00 gpu1 loss 2.0\n", outcome.Running},
+		"a week ago, and Slurm says it runs":   {ago(7 * day), outcome.Running},
 	} {
 		given := diagnose.Context{}
 		if strings.Contains(name, "Slurm") {

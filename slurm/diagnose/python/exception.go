@@ -357,7 +357,8 @@ var refinements = []refinement{
 	{outcome.CheckpointLoad, pattern.Specific - 2, lazy.New(`FileNotFoundError$`), lazy.New(`(?i)\.(?:pth?|pth\.tar|ckpt|safetensors)['"]?$`), nil, false},
 	{
 		outcome.DatasetMissing, pattern.Specific - 2, lazy.New(`(FileNotFound|IsADirectory|NotADirectory|errors_impl\.NotFound)Error$`),
-		lazy.New(`(?i)\.(idx|bin|jsonl?|txt|model|npy|npz|parquet|arrow|tar|zst|gz|csv)['"]?$|/data|_data['"]?$|_document|corpus|dataset|token`), nil, false,
+		lazy.New(`(?i)\.(idx|bin|jsonl?|txt|model|npy|npz|parquet|arrow|tar|zst|gz|csv|mat|hdf5|lmdb|tfrecords?|jpe?g|png|tiff?|wav|flac|mp[34]|avi)['"]?$` +
+			`|/data|_data['"]?$|_document|corpus|dataset|token`), nil, false,
 	},
 }
 

@@ -197,6 +197,7 @@ func TestEveryRefinementHasAnException(t *testing.T) {
 		{"AssertionError", "odd", append([]string{"/m/training/arguments.py:f"}, deep[1:]...), outcome.BadArgs, pattern.Specific},
 		{"FileNotFoundError", "[Errno 2] No such file or directory: '/w/corpus_text_document.idx'", nil, outcome.DatasetMissing, pattern.Specific - 2},
 		{"FileNotFoundError", "/data/part-3", deep, outcome.DatasetMissing, pattern.Specific - 2},
+		{"FileNotFoundError", "[Errno 2] No such file or directory: '/w/images/split.mat'", deep, outcome.DatasetMissing, pattern.Specific - 2},
 		{"FileNotFoundError", "/w/plan.yaml", deep, outcome.UserException, pattern.Generic},
 		{"FileNotFoundError", "[Errno 2] No such file or directory: '/w/vit.pth.tar'", deep, outcome.CheckpointLoad, pattern.Specific - 2},
 		{"FileNotFoundError", "[Errno 2] No such file or directory: '/w/vit.pt'", nil, outcome.CheckpointLoad, pattern.Specific - 2},

@@ -239,10 +239,18 @@ const (
 	Requeued  = "requeue"
 )
 
-// ProgramOf names the program that an event ended: the main one of a Python
-// process, which is no launcher, or one that was called wrongly.
+// ProgramOf is Program for an event whose line has no tag, so that it is no rank's.
 func ProgramOf(e *Event) string {
-	if e.Tag != logline.NoTag || !e.Counts() {
+	if e.Tag != logline.NoTag {
+		return ""
+	}
+	return e.Program()
+}
+
+// Program names the program that an event ended: the main one of a Python
+// process, which is no launcher, or one that was called wrongly.
+func (e *Event) Program() string {
+	if !e.Counts() {
 		return ""
 	}
 	if g := Complaint.FindStringSubmatch(e.Text); g != nil {

@@ -150,7 +150,7 @@ func (f *Facts) Ending() (e Ending) {
 	if f.accounted {
 		farewell = 2 * LongTail // the epilogue goes on about quotas, budgets and whom to thank
 	}
-	if m := f.whole; m != nil && f.Ran.Phases == m.Phases && f.Ran.Sentences-m.Sentences <= farewell && soon {
+	if m := f.whole; m != nil && f.Ran.Phases == m.Phases && f.Ran.Sentences-m.Sentences <= farewell && soon && !f.iteratedSince(f.wholeOff) {
 		return Ending{Said: !f.failedSince(f.wholeTold), Sure: true}
 	}
 	if f.torn || slices.ContainsFunc(tail(f.Last, lastLines), func(m Mark) bool { return accountedLost.MatchString(m.Text) }) {
@@ -169,8 +169,8 @@ func (f *Facts) Ending() (e Ending) {
 	last := append(tail(f.Progress, 1), tail(f.talk(), lastLines)...)
 	for k, m := range last {
 		_, text := logline.CutTag(m.Text)
-		if summed && m.told < f.summedAt || f.told-m.told > LongTail {
-			continue // after so many other lines it is not the last bar
+		if summed && m.told < f.summedAt || f.told-m.told > LongTail || f.iteratedSince(m.Off) {
+			continue // after so many other lines it is not the last bar, nor the last word
 		}
 		if m.told < f.fitted {
 			continue // the trainer's own message outweighs its bars
@@ -224,6 +224,8 @@ func (f *Facts) Ending() (e Ending) {
 				return Ending{Said: true, Sure: true}
 			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !pattern.ZeroOf.MatchString(text) && !pattern.AgentLine(text):
 				e.Said, amid = false, true // it announces something, or reports a failure
+			case timeLeft.MatchString(text) && !f.plan.over(f.told-f.drawn):
+				e.Said, e.Full, amid = false, false, true
 			case announced.MatchString(text) && !endWords(text) && !lastAct.MatchString(text), heads.MatchString(text):
 				e.Said, e.Full, amid = false, false, true
 			}
@@ -239,6 +241,13 @@ func (f *Facts) Ending() (e Ending) {
 		e.Full, e.Short = true, false
 	}
 	return e
+}
+
+// iteratedSince reports whether so many iterations were reported after a place that no word there is one of
+// the end. A digest has so many of each file.
+func (f *Facts) iteratedSince(off int64) bool {
+	n := len(f.Progress)
+	return n >= Farewell && f.Progress[n-Farewell].Off > off
 }
 
 // raisedAmid reports whether only bars that are not full follow a traceback: a bar is drawn once more as an
@@ -282,6 +291,9 @@ var failed = lazy.New(`(?i)^\W*(?:failed|failure|error|fatal|cannot|could not|un
 
 // announced matches further forms of an announcement.
 var announced = lazy.New(`(?i)^\W*[a-z]+ing\b.*(?:\.\.\.|…)$`)
+
+// timeLeft matches an estimate of the remaining time of a minute or more.
+var timeLeft = lazy.On("eta|ETA|emaining", `(?i)\b(?:eta|remaining(?: time)?)\b *[:=]? *(?:\d+ days?, *)?(?:\d+:)?\d*[1-9]\d*:\d\d\b`)
 
 // heads matches a heading, whose text is missing if it is the last line.
 var heads = lazy.New(`^\s*[A-Z]\w*(?: \w+){0,5}:\s*$`)
@@ -329,7 +341,7 @@ var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|NOTICE|SU
 	`|\b(?:training|fit|search) (?:is |was |has )?stop(?:s|ped)\b|\bstopp(?:ing|ed)[ _](?:training[ _])?early\b`)
 
 // allDone takes in a message that all work is done: the program's, its trainer's, or a batch system's.
-func (s *scanner) allDone(text string, h pattern.Hits) {
+func (s *scanner) allDone(text string, off int64, h pattern.Hits) {
 	if h.Ask&pattern.AskWhole == 0 {
 		return
 	}
@@ -338,7 +350,7 @@ func (s *scanner) allDone(text string, h pattern.Hits) {
 	}
 	if account := accounted.MatchString(text); account || s.matches(whole, text) && !ofRound.MatchString(text) {
 		ran := s.Ran
-		s.whole, s.wholeAt, s.wholeTold, s.accounted = &ran, s.now, s.told, account
+		s.whole, s.wholeAt, s.wholeOff, s.wholeTold, s.accounted = &ran, s.now, off, s.told, account
 	}
 }
 

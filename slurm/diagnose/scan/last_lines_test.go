@@ -106,6 +106,13 @@ func TestWhatTheLastLinesTell(t *testing.T) {
 		saved + "evaluating the next one ...\n":                            nothing,
 		saved + "saving the plots ...\n":                                   said,
 		saved + "evaluating, finished 9/9 ...\n":                           said,
+		// The time that remains to something that has begun.
+		saved + "Test [ 20/251]  eta: 0:13:49  time: 3.3\n":        nothing,
+		saved + "Test [ 20/251]  eta: 1:00:00  time: 3.3\n":        nothing,
+		saved + "Test [ 20/251]  eta: 1 day, 3:00:00  time: 3.3\n": nothing,
+		saved + "it 20, time remaining: 10:00\n":                   nothing,
+		saved + "Test [250/251]  eta: 0:00:03  time: 3.3\n":        said,
+		saved + "Test [ 20/251]  eta: 0:13:49\n" + note:            said,
 		// Lines of no program between the words and the end.
 		saved + strings.Repeat("ana@gpu1:~/train$ \n", 9):                                 said,
 		saved + strings.Repeat("1  72.07  1080.8  ...\n", 9):                              said,

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 )
@@ -25,6 +26,29 @@ func bounded(line []byte) []byte {
 // barEnd matches the end of a progress bar in tqdm's form. Other programs' output may follow directly
 // on the same line.
 var barEnd = regexp.MustCompile(`[\d?] ?[a-zA-Z]*(?:/s|s/ ?[a-zA-Z]+)(?:, [^\]]*)?\]`)
+
+// drawnBar matches a bar in other forms, with how far it is, and a download with its speed.
+var drawnBar = lazy.New(`[|\[][█▏▎▍▌▋▊▉#=>.*━╸╺ -]{3,}[|\]].*\d|\d ?%.*[|\[][█▏▎▍▌▋▊▉#=>.*━╸╺ -]{3,}[|\]]|\d ?%.*\d ?[kKMGT]?i?B/s`)
+
+// Form returns what a line has in common with those that differ from it only in numbers, in paths, or in how
+// far a progress bar has come.
+func Form(text string) string {
+	if !barEnd.MatchString(text) && !drawnBar.MatchString(text) {
+		return logline.Template(text)
+	}
+	return strings.TrimRight(barName(text), "█▏▎▍▌▋▊▉#=>.*━╸╺[]|: -")
+}
+
+// Pieces returns what was written onto one line: the states of a progress bar, and what follows it.
+func Pieces(line []byte) (all [][]byte) {
+	for _, part := range bytes.Split(line, []byte("\r")) {
+		if at := barEnd.FindIndex(part); at != nil && at[1] < len(part) {
+			all, part = append(all, part[:at[1]]), part[at[1]:]
+		}
+		all = append(all, part)
+	}
+	return all
+}
 
 // killed is a shell's message about a killed program. It may follow directly after a progress bar.
 var killed = []byte("Killed")

@@ -77,11 +77,13 @@ type Facts struct {
 	whole     *ranBefore        // counts at the last message that all work is done
 	wholeAt   time.Time         // the time of that message
 	wholeTold int               // the value of told at that message
+	wholeOff  int64             // the place of that message
 	accounted bool              // that message is a batch system's account of the job
 	torn      bool              // the file ends within a traceback
 	synced    *ranBefore        // counts at an experiment tracker's last message about the run
 	Usage     *Mark             // the first line of a usage text at the end of the file
 	Failed    *Mark             // a launcher's or Slurm's report of a failed process
+	Commands  []Mark            // the shell's commands that start a program, with "set -x"
 	Progress  []Mark            // the last iteration lines
 	Doing     Mark              // the last line that names a phase, such as saving or evaluating
 	Last      []Mark            // the last lines
@@ -89,6 +91,7 @@ type Facts struct {
 	summedAt  int               // the value of told at the summary of transformers' Trainer
 	summed    int               // the same without unfinished bars
 	losses    losses            // what the program's lines say of its loss
+	accounts  accounts          // what Slurm's accounting says of jobs
 	epochs    epochCount        // the progress in epochs
 	fromZero  int               // the end of a count of epochs or steps that began at 0
 	plan      plan              // the announced iterations
@@ -101,7 +104,8 @@ type Facts struct {
 	reports   bool              // the file has iterations or progress bars
 	reported  int               // the value of told at the last of these
 	LastTime  time.Time
-	lastOff   int64 // offset of the last line that is not a launcher's
+	OwnDates  OwnDates // the dates with a year of lines that report no iteration
+	lastOff   int64    // offset of the last line that is not a launcher's
 	Args      map[string]string
 	Bases     map[logline.Tag]int    // tag without rank → the global rank that occurred with it
 	RankOfPid map[string]int         // process id → rank; -1 for an id of several ranks
@@ -182,6 +186,7 @@ type scanner struct {
 	begun       string // the kind of a start line that waits for a time
 	form        uint64 // of the line of entry, with every digit as 0
 	matched     map[formMatch]bool
+	attempt     int // the newest of the nodes' start lines
 	epilogueTo  int // the number of the line to which a site's epilogue may extend
 }
 
@@ -298,6 +303,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 		at, dated = logline.ParseTime(raw)
 	}
 	if dated {
+		s.OwnDates.add(at, off)
 		s.tick(at)
 	}
 	if ofTracker(text) {
@@ -316,8 +322,9 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	if h.Ask&(pattern.AskProgress|pattern.AskWhole) != 0 {
 		s.form = logline.DigitsAsZeros(text)
 	}
+	s.account(text, off)
 	if s.inEpilogue(text) {
-		s.allDone(text, h)
+		s.allDone(text, off, h)
 		s.read(t, text, raw, off, h)
 		return
 	}
@@ -328,8 +335,9 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	if h.Ask&pattern.AskProgress == 0 || !s.counted(t, text) {
 		s.count(t, text)
 	}
-	s.allDone(text, h)
+	s.allDone(text, off, h)
 	if t == logline.NoTag {
+		s.command(text, off)
 		s.begins(text, off)
 	}
 	s.complains(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text, h)
@@ -348,25 +356,6 @@ func (s *scanner) note(list *[]Mark, m Mark, n int) {
 		*list = append((*list)[:0], (*list)[n:]...)
 	}
 	*list = append(*list, m)
-}
-
-// tick records a time in the log, also for the events that wait for one.
-func (s *scanner) tick(at time.Time) {
-	if at.Year() == logline.Yearless && s.now.Year() > 1 {
-		at = at.AddDate(s.now.Year(), 0, 0)
-	}
-	s.now, s.LastTime = at, at
-	if s.begun != "" {
-		ms := s.Starts[s.begun]
-		if s.Failed == nil || s.Failed.Off < ms[len(ms)-1].Off {
-			ms[len(ms)-1].At = at
-		} // a time after the attempt's end is not that of its start
-		s.begun = ""
-	}
-	for _, e := range s.waiting {
-		e.After = at
-	}
-	s.waiting = s.waiting[:0]
 }
 
 // read looks for exceptions and patterns in a line.

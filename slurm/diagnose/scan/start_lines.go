@@ -33,11 +33,8 @@ func (s *scanner) nodeStarted(m Mark, text string) bool {
 	n.Attempt, _ = strconv.Atoi(g[1])
 	n.First, _ = strconv.Atoi(g[3])
 	n.Last, _ = strconv.Atoi(g[4])
-	newest := 0
-	for _, o := range s.NodeStarts {
-		newest = max(newest, o.Attempt)
-	}
-	if n.Attempt > newest { // the first node of a new attempt begins that attempt
+	if n.Attempt > s.attempt { // the first node of a new attempt begins that attempt
+		s.attempt = n.Attempt
 		s.Starts[Requeued] = append(s.Starts[Requeued], m)
 		s.counts = map[quota]int{}
 	}

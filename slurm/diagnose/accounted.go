@@ -1,0 +1,56 @@
+package diagnose
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
+)
+
+// readAccount takes the state of the job from Slurm's account at the end of a log, if the caller does not
+// know it.
+func (j *job) readAccount() {
+	if j.given.slurmSays() || j.given.Array {
+		return
+	}
+	for i, f := range j.files {
+		a, ok := ownAccount(path.Base(j.src.Logs[i].Name), f.Accounts())
+		if !ok {
+			continue
+		}
+		state, ok := slurm.KnownState(a.State)
+		if !ok || !state.Explain().Ended {
+			continue
+		}
+		j.given.JobState, j.account = string(state), eventOf(i, a.Mark)
+		if j.given.ExitCode == "" {
+			j.given.ExitCode = a.Exit
+		}
+	}
+}
+
+// ownAccount returns the account of the job that wrote a log: the one whose id is in the log's name. A name
+// without a number that may be an id leaves the only job that there are accounts of.
+func ownAccount(name string, all []scan.Account) (own scan.Account, ok bool) {
+	numbers := idInName.FindAllString(name, -1)
+	long := func(n string) bool { return len(n) >= 4 }
+	others := false
+	for _, a := range all {
+		if slices.ContainsFunc(a.Jobs, func(id string) bool {
+			return slices.Contains(numbers, id) || strings.Contains(name, id) && strings.Contains(id, "_")
+		}) {
+			own, ok = a, true
+		}
+		others = others || !slices.Equal(a.Jobs, all[0].Jobs)
+	}
+	if !ok && len(all) > 0 && !others && (len(all[0].Jobs) == 0 || !slices.ContainsFunc(numbers, long)) {
+		return all[len(all)-1], true
+	}
+	return own, ok
+}
+
+// idInName matches the numbers in a log's name.
+var idInName = lazy.New(`\d+`)

@@ -1,0 +1,17 @@
+package python
+
+import "github.com/megatron-ops/megatron-ops/internal/lazy"
+
+// ownWords match what the interpreter says of an error in a program, as CPython's Objects and Python folders
+// have it. A program that catches the exception logs these words without the exception's name.
+var ownWords = lazy.New(`\bname '\w+' is not defined\b` +
+	`|\b(?:local|free) variable '\w+'.* (?:referenced before assignment|where it is not associated with a value)\b` +
+	`|'\w+' object (?:has no attribute '|is not (?:callable|iterable|subscriptable|an iterator)\b|does not support item )` +
+	`|\b(?:list|tuple|string|pop) index out of range\b|\bpop from (?:an )?empty \w+\b|\b(?:division|modulo) by zero\b` +
+	`|\bmissing \d+ required (?:positional|keyword-only) arguments?\b|\bgot (?:an unexpected keyword argument|multiple values for argument) '` +
+	`|\btakes (?:from )?\d+ .*positional arguments? but \d+ (?:was|were) given\b|\bunsupported operand type\(s\) for\b` +
+	`|\bnot supported between instances of '|\binvalid literal for int\(\) with base \d|\bcould not convert string to float\b` +
+	`|\bunhashable type: '|\b(?:not enough|too many) values to unpack\b|\bstring indices must be integers\b`)
+
+// Says reports whether a text contains the interpreter's own words for an error in a program.
+func Says(text string) bool { return ownWords.MatchString(text) }
