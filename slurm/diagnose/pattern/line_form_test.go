@@ -78,7 +78,7 @@ func TestEveryLineHasItsForm(t *testing.T) {
 			"- the first thing",
 			"  • the first thing",
 			"* the first thing",
-			"found 0 errors", "Error(s) in loading state_dict: missing: []", "load_state_dict unexpected_keys = []",
+			"found 0 errors", "val: Scanning /data/labels/val.cache... 1522 images, 1 backgrounds, 0 corrupt: 100% 1523/1523", "Error(s) in loading state_dict: missing: []", "load_state_dict unexpected_keys = []",
 			"no failures so far",
 			"GPU 3 has Xids: 0 since the start",
 			"CUDA out of memory (ignored)",
