@@ -268,7 +268,11 @@ func (j *job) addEvidence(r *report.Report, v verdict) {
 		add(j.lastSign(), "last sign")
 		return
 	}
-	add(v.event, "cause")
+	if v.onlyLast {
+		add(v.event, "last sign")
+	} else {
+		add(v.event, "cause")
+	}
 	for i, e := range v.others {
 		if i < 3 {
 			add(e, "same cause")

@@ -53,13 +53,20 @@ var now = time.Now
 func (j *job) endedQuietly() verdict {
 	switch {
 	case j.given.state() == slurm.Cancelled:
-		return verdict{class: outcome.SlurmCancelled, event: j.lastSign(), why: "slurm's state"}
+		return j.endedAfterLastLine(outcome.SlurmCancelled, "slurm's state")
 	case j.slurmFailed():
-		return logged(verdict{class: outcome.UnknownExit, event: j.lastSign(), why: "slurm's state"})
+		return logged(j.endedAfterLastLine(outcome.UnknownExit, "slurm's state"))
 	case strings.HasPrefix(j.given.ExitCode, "0:"), j.given.ExitCode == "0":
 		return verdict{class: outcome.Success, why: "finished"}
 	}
-	return logged(verdict{class: outcome.UnknownExit, event: j.lastSign(), why: "nothing says how it ended"})
+	return logged(j.endedAfterLastLine(outcome.UnknownExit, "nothing says how it ended"))
+}
+
+// endedAfterLastLine is the verdict on a job of which the logs show no cause: the last line, or Slurm's
+// account of the job.
+func (j *job) endedAfterLastLine(class, why string) verdict {
+	e := j.lastSign()
+	return verdict{class: class, event: e, onlyLast: e != nil && e != j.account, why: why}
 }
 
 // stalled reports whether the job has been silent for longer than its own pace explains, or has written

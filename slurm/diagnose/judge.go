@@ -21,6 +21,7 @@ type verdict struct {
 	others      []*scan.Event // further lines that show the same cause
 	laggard     *laggard
 	noneAtFault bool   // several ranks blame a peer, and none of them is at fault
+	onlyLast    bool   // event is the last line of the logs, and no cause
 	why         string // the step of the method that decided
 	since       time.Duration
 }
@@ -348,7 +349,7 @@ func (j *job) slurmEnd(live []*scan.Event) (verdict, bool) {
 	}
 	if best != nil && j.given.state() == slurm.Cancelled && requeued.MatchString(best.Text) {
 		// It went back into the queue, and somebody cancelled it there.
-		return verdict{class: outcome.SlurmCancelled, event: j.lastSign(), why: "slurm's state"}, true
+		return j.endedAfterLastLine(outcome.SlurmCancelled, "slurm's state"), true
 	}
 	if best != nil {
 		return verdict{class: best.Class, event: best, noneAtFault: severalSay(best.Class, live), why: "slurm ended it"}, true

@@ -28,7 +28,7 @@ func (j *job) ownReason(launchers *scan.Event, live []*scan.Event) *scan.Event {
 // the error has Python's words for one, else nothing says why.
 func logged(v verdict) verdict {
 	if v.class == outcome.UnknownExit && v.event != nil && !v.event.Agent && python.Says(v.event.Text) && pattern.FormOf(v.event.Text) == pattern.Statement {
-		v.class, v.why = outcome.UserException, "first cause"
+		v.class, v.why, v.onlyLast = outcome.UserException, "first cause", false
 	}
 	return v
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
@@ -80,4 +81,21 @@ func TestTheCauseIsNotAmongTheSurvivedErrors(t *testing.T) {
 	r := diagnosetest.Text(t, threeSteps+diagnosetest.OOMLog)
 	require.Equal(t, outcome.CUDAOOM, r.Class)
 	require.Empty(t, r.PassedOver)
+}
+
+// A log that only stops has no line that shows a cause, and its last line is not called one.
+func TestTheLastLineOfALogThatStopsIsNoCause(t *testing.T) {
+	r := diagnosetest.Old(t, threeSteps)
+	require.Equal(t, outcome.UnknownExit, r.Class)
+	require.Equal(t, "last sign", r.Evidence[0].Why)
+	require.Equal(t, "The last line", r.View(lang.EN).Sections[1].Heading)
+	require.Equal(t, "最后一行", r.View(lang.ZH).Sections[1].Heading)
+	require.Contains(t, r.Advice[0], "sacct -j JOB --format=State,ExitCode")
+	answer, _ := r.FollowUp("why did it fail?", nil, lang.EN)
+	require.Contains(t, answer, "The last line:  iteration        3/")
+
+	r = diagnosetest.With(t, threeSteps, diagnose.Context{JobState: "FAILED", ExitCode: "1:0"})
+	require.Equal(t, "The last line", r.View(lang.EN).Sections[1].Heading, "Slurm knows the exit code, and no line the cause")
+	r = diagnosetest.Text(t, threeSteps+timeLimit)
+	require.Equal(t, "Root cause", r.View(lang.EN).Sections[1].Heading)
 }

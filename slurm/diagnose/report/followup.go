@@ -86,7 +86,11 @@ func (r Report) otherErrors(_ *Report, l lang.Lang) string {
 
 func (r Report) why(_ *Report, l lang.Lang) string {
 	s := r.summary(l)
-	if r.RootLine != "" {
+	switch {
+	case r.RootLine == "":
+	case r.onlyLast():
+		s += said(" The last line: %s", "最后一行：%s").With(fmt.Sprintf("%s (%s)", r.RootLine, r.rootPlace())).In(l)
+	default:
 		s += said(" The deciding line: %s", "决定性的一行：%s").With(fmt.Sprintf("%s (%s)", r.RootLine, r.rootPlace())).In(l)
 	}
 	return s

@@ -302,6 +302,10 @@ func (r Report) advice(l lang.Lang) []string {
 		add(said("Look at where the ranks stand: stacks (py-spy dump) or the flight recorder of all ranks, and nvidia-smi on the nodes; a job "+
 			"that saves or evaluates without output does not hang.", "查看各 rank 停在哪里：取所有 rank 的堆栈（py-spy dump）或 flight recorder，并在节点上看 nvidia-smi；若只是在保存或评估而没有输出，则不是挂起。"))
 	}
+	if r.Why == "nothing says how it ended" {
+		add(said("Whether it completed, Slurm's accounts say: `sacct -j JOB --format=State,ExitCode`; `diagnose JOB` reads them.",
+			"作业是否正常完成，以 Slurm 的记账为准：`sacct -j JOB --format=State,ExitCode`；`diagnose JOB` 会读取它。"))
+	}
 	c, asks := r.classInfo()
 	for i, t := range c.Advice {
 		if asks == nil || asks[i] == "" || !r.pointless(asks[i]) {
@@ -357,7 +361,11 @@ func (r Report) View(l lang.Lang) view.Doc {
 	}
 	doc.Sections = append(doc.Sections, view.Section{Text: r.summary(l)})
 	if r.RootLine != "" {
-		doc.Sections = append(doc.Sections, view.Section{Heading: word("Root cause", "根本原因"), Code: r.RootLine, Lang: "log"})
+		heading := word("Root cause", "根本原因")
+		if r.onlyLast() {
+			heading = word("The last line", "最后一行")
+		}
+		doc.Sections = append(doc.Sections, view.Section{Heading: heading, Code: r.RootLine, Lang: "log"})
 	}
 	doc.Sections = append(doc.Sections, view.Section{Facts: r.facts(l)})
 	if a := r.advice(l); len(a) > 0 {
@@ -385,6 +393,9 @@ func (r Report) View(l lang.Lang) view.Doc {
 	}
 	return doc
 }
+
+// onlyLast reports whether the root line is only the last one, because no line shows a cause.
+func (r Report) onlyLast() bool { return len(r.Evidence) > 0 && r.Evidence[0].Why == "last sign" }
 
 // passedOver shows the errors that are no cause, and what followed each.
 func (r Report) passedOver(l lang.Lang) view.Section {
