@@ -184,7 +184,7 @@ func (f *Facts) Ending() (e Ending) {
 		}
 		before = at
 		if c, counted := tallyIn(text); counted {
-			if c.bar && f.inRow(m.Tag, barName(text)) && !summed {
+			if c.bar && f.inRow(m.Tag, barName(text)) && !summed && !(f.full.outer() && c.of == f.full.of) {
 				continue // a bar that reached its end again and again
 			}
 			complete := c.of > 0 && !c.within && (reached(c.n, c.of) || c.n == c.of-1 && c.of == f.fromZero && k < len(last)-1)

@@ -27,6 +27,7 @@ func TestWhatTheLastLinesTell(t *testing.T) {
 	)
 	at := func(n string) string { return strings.ReplaceAll(iteration, "{n}", n) }
 	notes := func(n int) string { return strings.Repeat(note, n) }
+	rounds := func(round string, n int) string { return strings.Repeat(round+notes(2), n) }
 	var (
 		nothing = scan.Ending{}
 		said    = scan.Ending{Said: true}
@@ -106,6 +107,10 @@ func TestWhatTheLastLinesTell(t *testing.T) {
 		saved + "evaluating the next one ...\n":                            nothing,
 		saved + "saving the plots ...\n":                                   said,
 		saved + "evaluating, finished 9/9 ...\n":                           said,
+		// The bar of the loop around loops that have bars of the same name.
+		rounds("100%|####| 58/58 [03:01<00:00, 3.1s/it]\nA note on it\n", 6) + "100%|####| 34/34 [1:46:10<00:00, 610.9s/it]\n":                {Counted: true, Full: true},
+		rounds("100%|####| 58/58 [03:01<00:00, 3.1s/it]\nA note on it\n", 6) + "100%|####| 34/34 [12:00<00:00, 21.2s/it]\n":                   nothing,
+		strings.Repeat(rounds("100%|####| 58/58 [03:01<00:00, 3.1s/it]\nA note on it\n", 6)+"100%|####| 34/34 [1:46:10<00:00, 611s/it]\n", 2): nothing,
 		// The time that remains to something that has begun.
 		saved + "Test [ 20/251]  eta: 0:13:49  time: 3.3\n":        nothing,
 		saved + "Test [ 20/251]  eta: 1:00:00  time: 3.3\n":        nothing,

@@ -95,6 +95,7 @@ type Facts struct {
 	epochs    epochCount        // the progress in epochs
 	fromZero  int               // the end of a count of epochs or steps that began at 0
 	plan      plan              // the announced iterations
+	full      fullBars          // the bars that reached their end
 	drawn     int               // how many of the lines in told were unfinished progress bars
 	told      int               // lines so far, without Megatron's iteration lines
 	clockedIn int               // the value of told at a line at the beginning that is only a date

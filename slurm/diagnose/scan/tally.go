@@ -238,6 +238,35 @@ func barName(text string) string {
 	return "bar " + strings.TrimSpace(name)
 }
 
+// fullBars follows the progress bars that reached their end.
+type fullBars struct {
+	of, took int // the last one's total, and the seconds that it took
+	before   int // the most seconds that one before it took
+}
+
+// read takes in a full bar, which tqdm may draw twice.
+func (b *fullBars) read(of int, text string) {
+	g := barTime.FindStringSubmatch(text)
+	if g == nil {
+		return
+	}
+	took := 0
+	for _, n := range g[1:] {
+		k, _ := strconv.Atoi(n)
+		took = 60*took + k
+	}
+	if of != b.of || took != b.took {
+		*b = fullBars{of: of, took: took, before: max(b.before, b.took)}
+	}
+}
+
+// outer reports whether the last bar is that of the loop around the loops of all bars before it: it took
+// many times as long as any of them.
+func (b *fullBars) outer() bool { return b.before > 0 && b.took > 4*b.before }
+
+// barTime matches the hours, minutes and seconds that a bar has taken, as tqdm draws them.
+var barTime = lazy.On("<", `\[(?:(\d+):)?(\d+):(\d\d)<`)
+
 // counted takes in the counts of a line, and reports whether it is a progress bar.
 func (s *scanner) counted(t logline.Tag, text string) (bar bool) {
 	var c tally
@@ -257,6 +286,7 @@ func (s *scanner) counted(t logline.Tag, text string) (bar bool) {
 		if c.of > 0 && c.n == c.of {
 			s.epochs.barAt = s.told
 			s.count(t, barName(text))
+			s.full.read(c.of, text)
 		} else {
 			s.drawn++ // the same bar will be drawn again on a line of its own
 		}
