@@ -128,7 +128,7 @@ var errorForm = lazy.New(`^\S*/\S+: ` + // a program's path
 	`|^[a-z][\w.+-]*(?:\[\d+\])?: ` + // a program's name
 	`|^\S+\.(?:py|sh|cc|cpp|cu|cuh|h|hpp|c)[:(]\d+` + // a place in a source file
 	`|\b(?:ERROR|FATAL|CRITICAL|SEVERE|PANIC)\b|(?i:(?:error|fatal|panic|exception|failure) *:)` +
-	`|\[?\b[EF]\d{3,4} \d|^\[[EF] |\[[EF]\d{3,4} ` + // glog
+	`|\[?\b[EF]\d{3,4} \d|^\[[EF] |\[[EF]\d{3,4} |^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [EF] ` + // glog, TensorFlow
 	`|NCCL WARN|\bNVRM\b|\b[Xx]id\b|^slurm|^\[ *\d+\.\d+\]|kernel: ` +
 	`|^(?:terminate called|what\(\):|Fatal |!!!|\*\*\* |\(core dumped\))` +
 	`|^(?:Error|Failed|Failure|Cannot|Can't|Could ?n[o']t|Couldn't|Unable|Invalid|Killed|Aborted|Abort|Segmentation|Bus error|Floating point|` +

@@ -14,6 +14,7 @@ func TestEveryLineHasItsForm(t *testing.T) {
 			"/usr/bin/ld: cannot find -lcuda",
 			"python: can't open file 'train.py': [Errno 2] No such file or directory",
 			"sshd[812]: fatal: no hostkeys available",
+			"2018-07-10 10:32:56.210914: E tensorflow/core/common_runtime/direct_session.cc:154] Internal: failed call: CUDA_ERROR_ECC_UNCORRECTABLE",
 			"train.py:12: it broke here",
 			"pair.cc(144) said so",
 			"2026-06-11 10:11:12 ERROR it broke",

@@ -71,6 +71,8 @@ var storagePatterns = []pattern{
 		`^[\w.]*(error|exception)\b.*(write (access|permission)|not writ(e)?able|no writable)`,
 	},
 	// libtorch cannot write a file (caffe2/serialize/inline_container.cc).
+	// HDF5 locks the files that it opens; h5py's mode "a" then tries to create the file that it cannot open.
+	{outcome.Filesystem, Specific + 6, oneOf("unable to lock file|unable to create file"), `unable to lock file|unable to create file.*\bfile exists\b`},
 	{outcome.Filesystem, Specific + 6, oneOf("cannot be opened|parent directory"), `^runtimeerror: (file \S+ cannot be opened|parent directory \S+ does not exist)`},
 	{outcome.Filesystem, Specific, oneOf("mount"), `mount(\.\w+)?: .*(fail|error|denied|timed out|wrong fs|unknown filesystem|does not exist|not mounted)` +
 		`|(is )?not mounted|automount.*(fail|timed out)|failed to mount`},

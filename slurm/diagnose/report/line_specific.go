@@ -44,6 +44,11 @@ var lineSpecific = []struct {
 			"torch.multiprocessing.set_sharing_strategy('file_system').",
 		"在批处理脚本中、程序之前提高上限（`ulimit -n 65536`，不超过 `ulimit -Hn`），减少 --num-workers，或调用 torch.multiprocessing.set_sharing_strategy('file_system')。",
 	)}, nil},
+	{outcome.Filesystem, lazy.New(`(?i)unable to lock file|unable to create file.*file exists`), said("a file is locked by another process", "文件被其他进程锁定"), []lang.Text{said(
+		"HDF5 locks the files that it opens, and another process has this one open, or the file system has no locks. Let one process write it and the others open it "+
+			"read-only (mode \"r\"); if nobody writes it, set HDF5_USE_FILE_LOCKING=FALSE.",
+		"HDF5 会锁定其打开的文件：另有进程正打开此文件，或文件系统不支持锁。只让一个进程写入，其余以只读方式（mode \"r\"）打开；若无人写入，可设置 HDF5_USE_FILE_LOCKING=FALSE。",
+	)}, nil},
 	{outcome.NodeCountMismatch, lazy.New(`(?i)not enough slots available`), lang.Text{}, []lang.Text{said(
 		"mpirun has as many slots as the job has tasks: ask for as many tasks (--ntasks-per-node) as -np says, or start fewer.",
 		"mpirun 的 slot 数等于作业的任务数：申请与 -np 相同的任务数（--ntasks-per-node），或减少启动的进程。",

@@ -76,6 +76,7 @@ var shown = []struct {
 	{"a task's exit code", report.Report{Class: outcome.UnknownExit, ExitCode: "0:9", RootLine: "srun: error: gpu1: task 0: Exited with exit code 7"}},
 	{"exit code 0", report.Report{Class: outcome.UnknownExit, ExitCode: "0:0"}},
 	{"a log that stops", report.Report{Class: outcome.UnknownExit, Why: "nothing says how it ended"}},
+	{"a locked file", report.Report{Class: outcome.Filesystem, RootLine: "OSError: Unable to open file (unable to lock file, errno = 11)"}},
 	{"no process more", report.Report{Class: outcome.EnvLaunch, RootLine: "bash: fork: retry: Resource temporarily unavailable"}},
 	{"no slot more", report.Report{Class: outcome.NodeCountMismatch, RootLine: "There are not enough slots available in the system to satisfy the 16"}},
 	{"documents that were not read", report.Report{Class: outcome.Success, LeftOut: []string{"a.md", "b.md", "c.md", "d.html"}}},
