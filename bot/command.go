@@ -420,7 +420,8 @@ func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.Sl
 	if !yes && h.Approve && a.Callback == "" && b.askReason(ctx, a, viewDecline, l) {
 		return nil // the form's answer decides
 	}
-	owner, err := b.cfg.Store.Claim(ctx, record.Claim, a.Value, a.Key, b.now().Add(2*time.Hour))
+	// The claim outlives the held call: a window that was not drawn again keeps its buttons.
+	owner, err := b.cfg.Store.Claim(ctx, record.Claim, a.Value, a.Key, h.Until.Add(2*time.Hour))
 	if err != nil || owner != a.Key {
 		return b.answeredLate(ctx, a, l)
 	}

@@ -103,6 +103,25 @@ func TestADecidedRequestDoesNotExpire(t *testing.T) {
 	})
 }
 
+// A request that was declined stays declined, however late somebody presses a button in a window
+// that was not drawn again.
+func TestADeclinedRequestIsNotApprovedLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t)
+		s.Slash("submit --yes " + spec)
+		q := s.said("Approval needed")
+		approve, id := buttonOf(t, q, "Approve")
+		decline, _ := buttonOf(t, q, "Decline")
+		s.Decline(q, decline, id, "U5", "wait")
+		s.became(q, "Declined: submit")
+		time.Sleep(3 * time.Hour)
+		s.Press(q, approve, id, "U6")
+		s.said("This request was decided already, or it has expired")
+		require.Zero(t, s.yard.count())
+	})
+}
+
 // An agent's request loses its buttons when it expires and when somebody decides it elsewhere.
 func TestAnAgentsRequestThatIsOverLosesItsButtons(t *testing.T) {
 	t.Parallel()
