@@ -325,6 +325,8 @@ type heldCall struct {
 	Cards    []requestCard `json:"cards,omitempty"`
 	Headline lang.Text     `json:"headline,omitzero"`
 	Until    time.Time     `json:"until,omitzero"`
+	// Again says that the call is only made anew: its button agrees to nothing.
+	Again bool `json:"again,omitempty"`
 }
 
 // hold stores the call and returns its id, which cannot be guessed. A request that is carried
@@ -438,7 +440,7 @@ func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.Sl
 	if h.Approve {
 		return b.approved(ctx, a, c, h, op)
 	}
-	c.Confirmed, c.Agreed, c.Shown = true, h.Digest, h.Shown
+	c.Confirmed, c.Agreed, c.Shown = !h.Again, h.Digest, h.Shown
 	owed := b.reply.Replace(a, view.Doc{Title: textConfirmed.In(l)})
 	return append(owed, b.run(ctx, a, c, op, h.Call)...)
 }

@@ -2,6 +2,7 @@ package bot_test
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -118,6 +120,32 @@ func TestADeclinedRequestIsNotApprovedLater(t *testing.T) {
 		time.Sleep(3 * time.Hour)
 		s.Press(q, approve, id, "U6")
 		s.said("This request was decided already, or it has expired")
+		require.Zero(t, s.yard.count())
+	})
+}
+
+// "Ask again" agrees to nothing: where no operator is needed any more, the person confirms what
+// would be done now.
+func TestAskAgainDoesNothingUnasked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var lifted atomic.Bool
+		s := approving(t, briefly, func(c *bot.Config) {
+			c.Policy.Approve = func(string, any) (why lang.Text) {
+				if !lifted.Load() {
+					why = lang.Same("a limit")
+				}
+				return why
+			}
+		})
+		s.Slash("submit " + spec)
+		s.said("Approval needed")
+		told := s.said("Nobody decided your request in time")
+		lifted.Store(true)
+		s.PressLabel(told, "Ask again", "U6")
+		s.said("Only the person who asked can answer this")
+		s.PressLabel(told, "Ask again", "U1")
+		s.said("Please confirm")
 		require.Zero(t, s.yard.count())
 	})
 }
