@@ -207,7 +207,7 @@ func (b *Bot) decisionEdit(a incoming.Ask, h heldCall, what lang.Text, tone view
 // closeCards takes the buttons off a request wherever it is shown, and says in their place what
 // became of it, in the language of each place.
 func (b *Bot) closeCards(h heldCall, what lang.Text, tone view.Tone, result func(lang.Lang) (view.Section, []slack.Block)) (owed []store.SlackMessage) {
-	for _, shown := range h.Cards {
+	for _, shown := range h.cards() {
 		said, below := result(shown.Lang)
 		doc := shown.Doc
 		doc.Title, doc.Tone = what.In(shown.Lang)+answer.Colon.In(shown.Lang)+h.Call.Op, tone

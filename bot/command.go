@@ -327,6 +327,17 @@ type heldCall struct {
 	Until    time.Time     `json:"until,omitzero"`
 	// Again says that the call is only made anew: its button agrees to nothing.
 	Again bool `json:"again,omitempty"`
+	// Asked and Message are the one card of a request that an earlier version posted.
+	Asked   view.Doc `json:"asked,omitzero"`
+	Message string   `json:"message,omitempty"`
+}
+
+// cards returns the messages that show an approval request.
+func (h heldCall) cards() []requestCard {
+	if len(h.Cards) == 0 && h.Message != "" {
+		return []requestCard{{h.Message, card.Place{Team: h.Ask.Team}, answer.LanguageOfDoc(h.Asked), h.Asked}}
+	}
+	return h.Cards
 }
 
 // hold stores the call and returns its id, which cannot be guessed. A request that is carried

@@ -150,6 +150,28 @@ func TestAskAgainDoesNothingUnasked(t *testing.T) {
 	})
 }
 
+// A request that an earlier version posted is closed by its decision, too.
+func TestARequestOfAnEarlierVersionIsClosed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t)
+		s.Slash("submit --yes " + spec)
+		q := s.said("Approval needed")
+		s.became(q, `"user_id":"U1"`)
+		action, id := buttonOf(t, q, "Approve")
+		var held map[string]any
+		ok, err := s.store.Slack().Get(t.Context(), "held", id, time.Now(), &held)
+		require.NoError(t, err)
+		require.True(t, ok)
+		shown := held["cards"].([]any)[0].(map[string]any)
+		held["asked"], held["message"] = shown["doc"], shown["key"]
+		delete(held, "cards")
+		require.NoError(t, s.store.Slack().Put(t.Context(), "held", id, held, time.Now().Add(time.Hour)))
+		s.Press(q, action, id, "U5")
+		require.NotContains(t, s.became(q, "Approved: submit", `"user_id":"U5"`), `"type":"button"`)
+	})
+}
+
 // An agent's request loses its buttons when it expires and when somebody decides it elsewhere.
 func TestAnAgentsRequestThatIsOverLosesItsButtons(t *testing.T) {
 	t.Parallel()
