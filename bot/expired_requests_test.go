@@ -172,6 +172,17 @@ func TestARequestOfAnEarlierVersionIsClosed(t *testing.T) {
 	})
 }
 
+// Where the channel refuses a request, it goes to an operator of the channel's workspace.
+func TestARequestGoesToAnOperatorOfItsWorkspace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t, func(c *bot.Config) { c.Policy.Operators = []string{"T9/U5", "U6"} })
+		s.Fault(slacktest.Fault{Method: "chat.postMessage", Error: "not_in_channel", Times: 1})
+		s.Slash("submit --yes " + spec)
+		require.Equal(t, "DU6", s.said("Approval needed").Channel)
+	})
+}
+
 // An agent's request loses its buttons when it expires and when somebody decides it elsewhere.
 func TestAnAgentsRequestThatIsOverLosesItsButtons(t *testing.T) {
 	t.Parallel()
