@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
@@ -80,6 +81,42 @@ func (f *Follower) checkLoop(ctx context.Context, st *store.Store) {
 				asked = asked || f.hint(ctx, st, j)
 			}
 		}
+		f.takeUpRequeued(ctx)
+	}
+}
+
+// requeueable is how long after its end a job is looked for in the queue. Slurm forgets a job
+// after its MinJobAge, which is minutes at most sites.
+const requeueable = 24 * time.Hour
+
+// takeUpRequeued watches jobs again that have ended and that somebody has requeued since then. A
+// watcher does not follow a job beyond its end.
+func (f *Follower) takeUpRequeued(ctx context.Context) {
+	f.mu.Lock()
+	maps.DeleteFunc(f.over, func(_ string, at time.Time) bool { return time.Since(at) > requeueable })
+	over := maps.Clone(f.over)
+	f.mu.Unlock()
+	ended := map[string]bool{} // the clusters of these jobs
+	for k := range over {
+		name, _, _ := strings.Cut(k, "/")
+		ended[name] = true
+	}
+	for name := range ended {
+		w, cl := f.Watchers[name], f.Service.Clusters[name]
+		if w == nil || cl == nil {
+			continue
+		}
+		jobs, err := cl.Jobs(ctx, slurm.Filter{All: true})
+		if err != nil {
+			continue // the watcher reports a cluster that does not answer
+		}
+		for _, j := range jobs {
+			j.ID, j.Cluster = j.ID.Array(), name
+			if _, was := over[key(name, j.ID)]; was && !j.State.Ended() {
+				w.Watch(slurm.Job{ID: j.ID})
+				f.track(j)
+			}
+		}
 	}
 }
 
@@ -91,8 +128,15 @@ func (f *Follower) track(j slurm.Job) {
 	switch j.State {
 	case slurm.Running, slurm.Pending:
 		f.live[k] = j
+		delete(f.over, k)
 	default:
 		delete(f.live, k)
+		if j.State.Ended() && f.over != nil {
+			f.over[k] = time.Now()
+			if j.EndedAt != nil {
+				f.over[k] = *j.EndedAt
+			}
+		}
 	}
 	if j.State != slurm.Pending {
 		delete(f.asked, k)
