@@ -240,6 +240,12 @@ func TestASubmissionIsFollowed(t *testing.T) {
 	require.Equal(t, "U1", s.card("4711").Acted)
 	require.True(t, s.withCard(s.ctx, "test", "4711", func(k *card.Card) { k.Acted = "" }))
 	s.Follow(s.ctx, a, c, hold, result{Job: "4711"}, nil)
+	for name, in := range map[string]any{
+		"cancel":     &jobcontrol.CancelIn{Job: "4711", Signal: "USR1"},
+		"killswitch": &jobcontrol.KillSwitchIn{Turn: "off", Job: "4711"},
+	} {
+		s.Follow(s.ctx, a, c, ops.Op{Name: name}, in, nil)
+	}
 	require.Empty(t, s.card("4711").Acted, "whoever holds or releases a job has not ended it, and hears of its failure")
 
 	var followed []slurm.Job
