@@ -202,7 +202,14 @@ func TestARunWithAScheduleIsExpected(t *testing.T) {
 	}
 	require.Empty(t, expect())
 	require.Empty(t, expect("--every=now and then"), "it is no schedule")
+	c.Lang = lang.ZH
 	require.Equal(t, []string{"name/gpt expected@T1/C1"}, expect("--every=daily"))
+	all, err := s.subscriptions(s.ctx)
+	require.NoError(t, err)
+	s.checkExpected(s.ctx, all, nil)
+	s.at = s.at.Add(missingFor)
+	s.checkExpected(s.ctx, all, nil)
+	require.Contains(t, s.told()[0], "没有名为 gpt 的作业在排队或运行", "in the language in which it was submitted")
 }
 
 // Who submits has the card where they asked; nothing is followed that was not submitted.
