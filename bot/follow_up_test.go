@@ -45,7 +45,9 @@ func TestACardIsAnsweredBeforeSlackConfirmsIt(t *testing.T) {
 		c := submitted(t, s)
 		s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1.1", "thread_ts": c.TS, "text": "<@UBOT> how is it going?"})
 		s.Wait("the answer", func(st slacktest.State) bool {
-			return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool { return m.Thread == c.TS && strings.Contains(text(m), "gpt · waiting · 4711") })
+			return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
+				return m.Thread == c.TS && strings.Contains(text(m), "gpt · waiting · 4711")
+			})
 		})
 	})
 }
