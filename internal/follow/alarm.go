@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
@@ -93,13 +92,12 @@ const requeueable = 24 * time.Hour
 // watcher does not follow a job beyond its end.
 func (f *Follower) takeUpRequeued(ctx context.Context) {
 	f.mu.Lock()
-	maps.DeleteFunc(f.over, func(_ string, at time.Time) bool { return time.Since(at) > requeueable })
+	maps.DeleteFunc(f.over, func(_ string, j slurm.Job) bool { return time.Since(*j.EndedAt) > requeueable })
 	over := maps.Clone(f.over)
 	f.mu.Unlock()
 	ended := map[string]bool{} // the clusters of these jobs
-	for k := range over {
-		name, _, _ := strings.Cut(k, "/")
-		ended[name] = true
+	for _, j := range over {
+		ended[j.Cluster] = true
 	}
 	for name := range ended {
 		w, cl := f.Watchers[name], f.Service.Clusters[name]
@@ -112,8 +110,9 @@ func (f *Follower) takeUpRequeued(ctx context.Context) {
 		}
 		for _, j := range jobs {
 			j.ID, j.Cluster = j.ID.Array(), name
-			if _, was := over[key(name, j.ID)]; was && !j.State.Ended() {
-				w.Watch(slurm.Job{ID: j.ID})
+			if last, was := over[key(name, j.ID)]; was && !j.State.Ended() {
+				// A queue does not count runs, and each run has news of its own.
+				w.Watch(slurm.Job{ID: j.ID, Restarts: max(j.Restarts, last.Restarts+1)})
 				f.track(j)
 			}
 		}
@@ -132,10 +131,11 @@ func (f *Follower) track(j slurm.Job) {
 	default:
 		delete(f.live, k)
 		if j.State.Ended() && f.over != nil {
-			f.over[k] = time.Now()
-			if j.EndedAt != nil {
-				f.over[k] = *j.EndedAt
+			if j.EndedAt == nil {
+				now := time.Now()
+				j.EndedAt = &now
 			}
+			f.over[k] = j
 		}
 	}
 	if j.State != slurm.Pending {

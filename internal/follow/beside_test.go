@@ -345,7 +345,7 @@ func TestAJobThatIsRequeuedAfterItsEndIsFollowedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, q, told := newQueue(t, `{}`)
 			w := watch.New(q, watch.Options{Interval: time.Millisecond, Floor: time.Millisecond})
-			l.f.Watchers, l.f.Interval, l.f.over = map[string]*watch.Watcher{"bench": w}, time.Millisecond, map[string]time.Time{}
+			l.f.Watchers, l.f.Interval, l.f.over = map[string]*watch.Watcher{"bench": w}, time.Millisecond, map[string]slurm.Job{}
 			end, now := l.job, time.Now()
 			end.State, end.EndedAt = slurm.Failed, &now
 			l.f.handle(t.Context(), l.st, end)
@@ -355,7 +355,6 @@ func TestAJobThatIsRequeuedAfterItsEndIsFollowedAgain(t *testing.T) {
 			require.Empty(t, w.Watched(), "it has ended, and the other job is nobody's here")
 
 			again := l.job
-			again.Restarts = 1
 			q.jobs = []slurm.Job{again}
 			if restarted {
 				clear(l.f.over)
@@ -375,6 +374,7 @@ func TestAJobThatIsRequeuedAfterItsEndIsFollowedAgain(t *testing.T) {
 			stop()
 			wg.Wait()
 			require.Equal(t, slurm.Running, n.Job.State)
+			require.Equal(t, 1, n.Job.Restarts, "the news of this run is not that of the run before")
 		})
 	}
 }

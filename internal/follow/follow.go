@@ -65,7 +65,7 @@ type Follower struct {
 	awaited map[string]bool      // jobs whose artifact is awaited
 	live    map[string]slurm.Job // running and pending jobs
 	asked   map[string]time.Time // when the scheduler was last asked what would start a pending job sooner
-	over    map[string]time.Time // jobs that have ended, and when that was seen
+	over    map[string]slurm.Job // jobs that have ended; EndedAt is set
 }
 
 // lookback is how old submissions may be that are followed after a start.
@@ -81,7 +81,7 @@ func (f *Follower) Run(ctx context.Context) error {
 		return err
 	}
 	f.Interval = cmp.Or(f.Interval, 30*time.Second)
-	f.awaited, f.live, f.asked, f.over = map[string]bool{}, map[string]slurm.Job{}, map[string]time.Time{}, map[string]time.Time{}
+	f.awaited, f.live, f.asked, f.over = map[string]bool{}, map[string]slurm.Job{}, map[string]time.Time{}, map[string]slurm.Job{}
 	var wg sync.WaitGroup
 	for _, w := range f.Watchers {
 		sub := w.Subscribe()
