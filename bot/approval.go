@@ -73,13 +73,13 @@ func requestKey(a incoming.Ask) string { return "approve/" + a.Key }
 // operator directly. instead is the operator who gets the request where the channel refuses it.
 func (b *Bot) operatorsAt(ctx context.Context, a incoming.Ask) (places []card.Place, instead string) {
 	operators := slices.DeleteFunc(b.people.Operators(ctx), func(p card.Place) bool { return p.Channel == a.User })
-	switch {
-	case b.cfg.Policy.ApprovalChannel != "":
-		places = b.people.Deciders(ctx)
-	case !a.Direct && a.Channel != "", len(operators) == 0:
-		places = []card.Place{{Channel: a.Channel}}
-	default:
+	if b.cfg.Policy.ApprovalChannel != "" {
+		places = b.people.Deciders(ctx) // none for a group that has no members
+	} else if a.Direct || a.Channel == "" {
 		places = slices.Clone(operators)
+	}
+	if len(places) == 0 {
+		places = []card.Place{{Channel: a.Channel}}
 	}
 	for i := range places {
 		places[i].Team = cmp.Or(places[i].Team, a.Team)
@@ -87,7 +87,7 @@ func (b *Bot) operatorsAt(ctx context.Context, a incoming.Ask) (places []card.Pl
 	for _, p := range operators {
 		person := strings.HasPrefix(p.Channel, "U") || strings.HasPrefix(p.Channel, "W")
 		// A workspace knows only its own people.
-		if person && len(places) > 0 && cmp.Or(p.Team, a.Team) == places[0].Team {
+		if person && cmp.Or(p.Team, a.Team) == places[0].Team {
 			return places, p.Channel
 		}
 	}

@@ -172,6 +172,18 @@ func TestARequestOfAnEarlierVersionIsClosed(t *testing.T) {
 	})
 }
 
+// A request is asked in the channel where it was made if nobody is in the group that should decide.
+func TestARequestToAGroupOfNobodyIsAsked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t, func(c *bot.Config) { c.Policy.ApprovalChannel = "S404" })
+		s.Slash("submit --yes " + spec)
+		require.Equal(t, "C1", s.said("Approval needed").Channel)
+		s.Slash("submit --yes " + spec)
+		s.said("You have asked for this already")
+	})
+}
+
 // Where the channel refuses a request, it goes to an operator of the channel's workspace.
 func TestARequestGoesToAnOperatorOfItsWorkspace(t *testing.T) {
 	t.Parallel()
