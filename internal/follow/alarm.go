@@ -100,11 +100,11 @@ func (f *Follower) takeUpRequeued(ctx context.Context) {
 		ended[j.Cluster] = true
 	}
 	for name := range ended {
-		w, cl := f.Watchers[name], f.Service.Clusters[name]
-		if w == nil || cl == nil {
+		w := f.Watchers[name]
+		if w == nil || f.Service.Clusters[name] == nil {
 			continue
 		}
-		jobs, err := cl.Jobs(ctx, slurm.Filter{All: true})
+		jobs, err := f.Service.Reader(name).Jobs(ctx, slurm.Filter{All: true}) // the view that the watchers share
 		if err != nil {
 			continue // the watcher reports a cluster that does not answer
 		}
