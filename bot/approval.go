@@ -73,23 +73,25 @@ func requestKey(a incoming.Ask) string { return "approve/" + a.Key }
 // operator directly. instead is the operator who gets the request where the channel refuses it.
 func (b *Bot) operatorsAt(ctx context.Context, a incoming.Ask) (places []card.Place, instead string) {
 	operators := slices.DeleteFunc(b.people.Operators(ctx), func(p card.Place) bool { return p.Channel == a.User })
-	for _, p := range operators {
-		if instead == "" && (strings.HasPrefix(p.Channel, "U") || strings.HasPrefix(p.Channel, "W")) {
-			instead = p.Channel
-		}
+	if b.cfg.Policy.ApprovalChannel != "" {
+		places = b.people.Deciders(ctx) // none for a group that has no members
+	} else if a.Direct || a.Channel == "" {
+		places = slices.Clone(operators)
 	}
-	switch {
-	case b.cfg.Policy.ApprovalChannel != "":
-		places = b.people.Deciders(ctx)
-	case !a.Direct && a.Channel != "", len(operators) == 0:
+	if len(places) == 0 {
 		places = []card.Place{{Channel: a.Channel}}
-	default:
-		places = operators
 	}
 	for i := range places {
 		places[i].Team = cmp.Or(places[i].Team, a.Team)
 	}
-	return places, instead
+	for _, p := range operators {
+		person := strings.HasPrefix(p.Channel, "U") || strings.HasPrefix(p.Channel, "W")
+		// A workspace knows only its own people.
+		if person && cmp.Or(p.Team, a.Team) == places[0].Team {
+			return places, p.Channel
+		}
+	}
+	return places, ""
 }
 
 // askApproval asks the operators. The message shows all that would be done. Its two buttons
@@ -207,7 +209,7 @@ func (b *Bot) decisionEdit(a incoming.Ask, h heldCall, what lang.Text, tone view
 // closeCards takes the buttons off a request wherever it is shown, and says in their place what
 // became of it, in the language of each place.
 func (b *Bot) closeCards(h heldCall, what lang.Text, tone view.Tone, result func(lang.Lang) (view.Section, []slack.Block)) (owed []store.SlackMessage) {
-	for _, shown := range h.Cards {
+	for _, shown := range h.cards() {
 		said, below := result(shown.Lang)
 		doc := shown.Doc
 		doc.Title, doc.Tone = what.In(shown.Lang)+answer.Colon.In(shown.Lang)+h.Call.Op, tone

@@ -325,6 +325,19 @@ type heldCall struct {
 	Cards    []requestCard `json:"cards,omitempty"`
 	Headline lang.Text     `json:"headline,omitzero"`
 	Until    time.Time     `json:"until,omitzero"`
+	// Again says that the call is only made anew: its button agrees to nothing.
+	Again bool `json:"again,omitempty"`
+	// Asked and Message are the one card of a request that an earlier version posted.
+	Asked   view.Doc `json:"asked,omitzero"`
+	Message string   `json:"message,omitempty"`
+}
+
+// cards returns the messages that show an approval request.
+func (h heldCall) cards() []requestCard {
+	if len(h.Cards) == 0 && h.Message != "" {
+		return []requestCard{{h.Message, card.Place{Team: h.Ask.Team}, answer.LanguageOfDoc(h.Asked), h.Asked}}
+	}
+	return h.Cards
 }
 
 // hold stores the call and returns its id, which cannot be guessed. A request that is carried
@@ -420,7 +433,8 @@ func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.Sl
 	if !yes && h.Approve && a.Callback == "" && b.askReason(ctx, a, viewDecline, l) {
 		return nil // the form's answer decides
 	}
-	owner, err := b.cfg.Store.Claim(ctx, record.Claim, a.Value, a.Key, b.now().Add(2*time.Hour))
+	// The claim outlives the held call: a window that was not drawn again keeps its buttons.
+	owner, err := b.cfg.Store.Claim(ctx, record.Claim, a.Value, a.Key, h.Until.Add(2*time.Hour))
 	if err != nil || owner != a.Key {
 		return b.answeredLate(ctx, a, l)
 	}
@@ -437,7 +451,7 @@ func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.Sl
 	if h.Approve {
 		return b.approved(ctx, a, c, h, op)
 	}
-	c.Confirmed, c.Agreed, c.Shown = true, h.Digest, h.Shown
+	c.Confirmed, c.Agreed, c.Shown = !h.Again, h.Digest, h.Shown
 	owed := b.reply.Replace(a, view.Doc{Title: textConfirmed.In(l)})
 	return append(owed, b.run(ctx, a, c, op, h.Call)...)
 }

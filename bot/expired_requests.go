@@ -125,7 +125,7 @@ func (b *Bot) expire(ctx context.Context, id string, h heldCall) ([]store.SlackM
 		return view.Section{Text: textNobody.In(l)}, []slack.Block{personLine(textRequester, h.Ask.User, l), timeLine(textExpiredAt, h.Until, l)}
 	})
 	l := b.people.LangOf(ctx, h.Ask)
-	again, err := b.hold(ctx, heldCall{Call: h.Call, Ask: h.Ask, Until: b.now().Add(againFor)})
+	again, err := b.hold(ctx, heldCall{Call: h.Call, Ask: h.Ask, Again: true, Until: b.now().Add(againFor)})
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package bot_test
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -100,6 +102,96 @@ func TestADecidedRequestDoesNotExpire(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		require.Contains(t, s.at(q), "Approved: submit")
 		require.Zero(t, posted(s.State(), "Nobody decided"))
+	})
+}
+
+// A request that was declined stays declined, however late somebody presses a button in a window
+// that was not drawn again.
+func TestADeclinedRequestIsNotApprovedLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t)
+		s.Slash("submit --yes " + spec)
+		q := s.said("Approval needed")
+		approve, id := buttonOf(t, q, "Approve")
+		decline, _ := buttonOf(t, q, "Decline")
+		s.Decline(q, decline, id, "U5", "wait")
+		s.became(q, "Declined: submit")
+		time.Sleep(3 * time.Hour)
+		s.Press(q, approve, id, "U6")
+		s.said("This request was decided already, or it has expired")
+		require.Zero(t, s.yard.count())
+	})
+}
+
+// "Ask again" agrees to nothing: where no operator is needed any more, the person confirms what
+// would be done now.
+func TestAskAgainDoesNothingUnasked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var lifted atomic.Bool
+		s := approving(t, briefly, func(c *bot.Config) {
+			c.Policy.Approve = func(string, any) (why lang.Text) {
+				if !lifted.Load() {
+					why = lang.Same("a limit")
+				}
+				return why
+			}
+		})
+		s.Slash("submit " + spec)
+		s.said("Approval needed")
+		told := s.said("Nobody decided your request in time")
+		lifted.Store(true)
+		s.PressLabel(told, "Ask again", "U6")
+		s.said("Only the person who asked can answer this")
+		s.PressLabel(told, "Ask again", "U1")
+		s.said("Please confirm")
+		require.Zero(t, s.yard.count())
+	})
+}
+
+// A request that an earlier version posted is closed by its decision, too.
+func TestARequestOfAnEarlierVersionIsClosed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t)
+		s.Slash("submit --yes " + spec)
+		q := s.said("Approval needed")
+		s.became(q, `"user_id":"U1"`)
+		action, id := buttonOf(t, q, "Approve")
+		var held map[string]any
+		ok, err := s.store.Slack().Get(t.Context(), "held", id, time.Now(), &held)
+		require.NoError(t, err)
+		require.True(t, ok)
+		shown := held["cards"].([]any)[0].(map[string]any)
+		held["asked"], held["message"] = shown["doc"], shown["key"]
+		delete(held, "cards")
+		require.NoError(t, s.store.Slack().Put(t.Context(), "held", id, held, time.Now().Add(time.Hour)))
+		s.Press(q, action, id, "U5")
+		require.NotContains(t, s.became(q, "Approved: submit", `"user_id":"U5"`), `"type":"button"`)
+	})
+}
+
+// A request is asked in the channel where it was made if nobody is in the group that should decide.
+func TestARequestToAGroupOfNobodyIsAsked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t, func(c *bot.Config) { c.Policy.ApprovalChannel = "S404" })
+		s.Slash("submit --yes " + spec)
+		require.Equal(t, "C1", s.said("Approval needed").Channel)
+		s.Slash("submit --yes " + spec)
+		s.said("You have asked for this already")
+	})
+}
+
+// Where the channel refuses a request, it goes to an operator of the channel's workspace.
+func TestARequestGoesToAnOperatorOfItsWorkspace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t, func(c *bot.Config) { c.Policy.Operators = []string{"T9/U5", "U6"} })
+		s.Fault(slacktest.Fault{Method: "chat.postMessage", Error: "not_in_channel", Times: 1})
+		s.Slash("submit --yes " + spec)
+		require.Equal(t, "DU6", s.said("Approval needed").Channel)
 	})
 }
 

@@ -35,6 +35,23 @@ func failedJob(t *testing.T, s *stage) *slacktest.Message {
 	return c
 }
 
+// A card may be read and answered while Slack's word that it was posted is late or lost. The
+// question is about its job all the same.
+func TestACardIsAnsweredBeforeSlackConfirmsIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, watched)
+		s.Fault(slacktest.Fault{Method: "chat.postMessage", Reset: "after", Times: 1})
+		c := submitted(t, s)
+		s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1.1", "thread_ts": c.TS, "text": "<@UBOT> how is it going?"})
+		s.Wait("the answer", func(st slacktest.State) bool {
+			return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
+				return m.Thread == c.TS && strings.Contains(text(m), "gpt · waiting · 4711")
+			})
+		})
+	})
+}
+
 func TestQuestionsInAFailedJobsThreadAreAnsweredFromItsDiagnosis(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

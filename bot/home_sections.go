@@ -68,7 +68,7 @@ func (b *Bot) requestsOpen(ctx context.Context, c *ops.Call) (bs []slack.Block) 
 		}
 		who, _ := b.people.Linked(ctx, h.Ask.Team, h.Ask.User)
 		line := fmt.Sprintf(textRequests.In(c.Lang), answer.Escape(who.User), "`"+answer.Escape(h.Call.Op)+"`", card.When(h.Until, "{date_short_pretty} {time}"))
-		for _, shown := range h.Cards {
+		for _, shown := range h.cards() {
 			if at, ok, err := b.cfg.Store.Ref(ctx, shown.Key); err == nil && ok && !strings.HasPrefix(at.Channel, "D") {
 				line += " · <#" + at.Channel + ">"
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/slack-go/slack"
 
@@ -49,7 +50,7 @@ func (b *Bot) jobHere(ctx context.Context, a incoming.Ask) (jobRef, bool) {
 // cardAt returns the job whose card starts the thread of a.
 func (b *Bot) cardAt(ctx context.Context, a incoming.Ask) (jobRef, bool) {
 	if a.Thread != "" && a.Terminal == nil {
-		key, ok, err := b.cfg.Store.Find(ctx, store.SlackRef{Channel: a.Channel, TS: a.Thread})
+		key, ok, err := b.startOf(ctx, a)
 		b.warn("thread", err)
 		if job, isCard := strings.CutPrefix(key, "card/"); ok && isCard {
 			job, _, _ = strings.Cut(job, "@")
@@ -59,6 +60,20 @@ func (b *Bot) cardAt(ctx context.Context, a incoming.Ask) (jobRef, bool) {
 		}
 	}
 	return jobRef{}, false
+}
+
+// startOf returns the outbox key of the message that starts the thread of a. One can read a message
+// and answer it before Slack has told where it is.
+func (b *Bot) startOf(ctx context.Context, a incoming.Ask) (key string, ok bool, err error) {
+	const pause, most = 100 * time.Millisecond, 3 * time.Second
+	for waited := time.Duration(0); ; waited += pause {
+		underWay, _ := b.cfg.Store.UnderWay(ctx, b.now().Add(-20*time.Second)) // before Find, which then knows what has arrived
+		key, ok, err = b.cfg.Store.Find(ctx, store.SlackRef{Channel: a.Channel, TS: a.Thread})
+		if ok || err != nil || !underWay || waited >= most || ctx.Err() != nil {
+			return key, ok, err
+		}
+		time.Sleep(pause)
+	}
 }
 
 // jobArgument returns the name of the operation's argument that takes one job; it is empty

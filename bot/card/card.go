@@ -54,6 +54,17 @@ type News struct {
 	FixSays []lang.Text
 }
 
+// actedFor is the longest time between a person's act and the end that it causes.
+const actedFor = time.Hour
+
+// EndedBy returns the person who has ended the job; it is empty where nobody has.
+func (k Card) EndedBy() string {
+	if k.EndedAt.Sub(k.ActedAt) > actedFor {
+		return ""
+	}
+	return k.Acted
+}
+
 // FixIn returns Fix in the reader's language.
 func (n News) FixIn(l lang.Lang) []string {
 	if len(n.FixSays) != len(n.Fix) {

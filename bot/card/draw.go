@@ -138,8 +138,8 @@ func contextLine(k Card, l lang.Lang, edit bool) string {
 	if edit && k.Approver != "" {
 		add(fmt.Sprintf(textApproved.In(l), k.Approver))
 	}
-	if edit && j.State == slurm.Cancelled && k.Acted != "" && k.Acted != k.User {
-		add(fmt.Sprintf(textCancelled.In(l), k.Acted))
+	if by := k.EndedBy(); edit && j.State == slurm.Cancelled && by != "" && by != k.User {
+		add(fmt.Sprintf(textCancelled.In(l), by))
 	}
 	const at = "{date_short_pretty} {time}"
 	switch {

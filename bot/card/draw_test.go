@@ -92,3 +92,20 @@ func rawLines(list []json.RawMessage) (lines [][]byte) {
 	}
 	return lines
 }
+
+// A card names whoever cancelled a job only if the job ended soon after they did so.
+func TestACardNamesWhoCancelledTheJob(t *testing.T) {
+	end := time.Date(2026, 6, 11, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		at    time.Time
+		named bool
+	}{
+		"a minute before":       {end.Add(-time.Minute), true},
+		"hours before":          {end.Add(-3 * time.Hour), false},
+		"in an earlier version": {time.Time{}, false}, // which stored whoever changed it last
+	} {
+		k := card.Card{User: "U1", Acted: "U6", ActedAt: c.at, EndedAt: end, News: card.News{Job: slurm.Job{ID: "4", Name: "gpt", State: slurm.Cancelled}}}
+		_, blocks := card.Draw(k, lang.EN, true)
+		require.Equal(t, c.named, strings.Contains(string(blocks), "cancelled by"), name)
+	}
+}

@@ -145,6 +145,17 @@ func TestAnInteractionIsRead(t *testing.T) {
 }
 
 // Only what Slack has signed, now and with a secret of ours, is believed.
+// A form's title tells the language in which it was read. The entry that somebody chooses in it may
+// be a name.
+func TestAFormsTitleTellsItsLanguage(t *testing.T) {
+	t.Parallel()
+	a, ok, err := DecodeInteraction([]byte(`{"type":"block_actions","user":{"id":"U1"},"view":{"type":"modal","title":{"type":"plain_text","text":"提交训练作业"}},
+		"actions":[{"action_id":"recipe","block_id":"b","type":"static_select","selected_option":{"text":{"type":"plain_text","text":"llama3-8b"},"value":"llama3-8b"}}]}`))
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, "提交训练作业", a.Label)
+}
+
 func TestOnlySlackIsBelieved(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -58,8 +58,8 @@ type Ask struct {
 
 	Action string `json:"action,omitempty"` // action_id of a button
 	Value  string `json:"value,omitempty"`
-	// Label is what the person read on the button, on the chosen entry, or as the title of the
-	// form, which tells their language.
+	// Label is what the person read as the title of the form, on the button or on the chosen entry,
+	// which tells their language.
 	Label string `json:"label,omitempty"`
 	// Hidden says that only the person who pressed the button sees its message.
 	Hidden   bool              `json:"hidden,omitempty"`
@@ -198,7 +198,7 @@ func DecodeInteraction(body []byte) (a Ask, ok bool, err error) {
 				a.Label = act.SelectedOption.Text.Text
 			}
 		}
-		a.Label = cmp.Or(a.Label, titleOf(c.View))
+		a.Label = cmp.Or(titleOf(c.View), a.Label) // an entry of a form may be a name, which has no language
 		if act.SelectedConversation != "" {
 			a.Value = act.SelectedConversation
 		}

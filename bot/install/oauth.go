@@ -6,6 +6,7 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -157,8 +158,9 @@ func (p *App) Uninstalled(ctx context.Context, team string) {
 	if api, err := p.Client(ctx, team); err == nil {
 		ask, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		if _, err := api.AuthTestContext(ask); err == nil {
-			p.cfg.Log.Info("slack: a token was revoked, and the workspace has another one", "team", team)
+		_, err := api.AuthTestContext(ask)
+		if _, refused := errors.AsType[slack.SlackErrorResponse](err); !refused { // valid, or Slack does not answer
+			p.cfg.Log.Info("slack: a token was revoked, and the workspace may have another one", "team", team, "err", err)
 			return
 		}
 		p.clients.Delete(team)

@@ -40,11 +40,6 @@ type missingRun struct {
 	Told bool `json:"told,omitempty"`
 }
 
-// neverStarts reports whether a job waits for a dependency that cannot be satisfied any more.
-func neverStarts(j slurm.Job) bool {
-	return j.State == slurm.Pending && j.Reason == "DependencyNeverSatisfied"
-}
-
 // checkExpected sends one alarm for each subscription that expects a run where none has
 // waited or run for missingFor, and a message when a run is there again.
 func (nf *Notifier) checkExpected(ctx context.Context, all []subscription, jobs []slurm.Job) {
@@ -58,9 +53,14 @@ func (nf *Notifier) checkExpected(ctx context.Context, all []subscription, jobs 
 			nf.log.Warn("slack: expected runs", "err", err)
 			continue
 		}
-		there := slices.IndexFunc(jobs, func(j slurm.Job) bool { return s.selects(j) && !j.State.Ended() && !neverStarts(j) })
+		there := slices.IndexFunc(jobs, func(j slurm.Job) bool { return s.selects(j) && !j.State.Ended() && !j.NeverStarts() })
 		_, name, _ := strings.Cut(s.subject, "/")
-		l := nf.people.Settings(ctx, s.place.Team, s.place.Channel).Lang
+		who, l, err := nf.setBy(ctx, s)
+		if err != nil {
+			nf.log.Warn("slack: expected runs", "err", err)
+			continue
+		}
+		l = nf.people.Settings(ctx, s.place.Team, s.place.Channel).LangOr(who.LangOr(l))
 		switch {
 		case there >= 0 && !known:
 		case there >= 0:
@@ -75,7 +75,7 @@ func (nf *Notifier) checkExpected(ctx context.Context, all []subscription, jobs 
 			doc := view.Doc{Title: fmt.Sprintf(textMissing.In(l), name), Tone: view.Bad, Next: []string{"list --all --user all", "submit"}}
 			since := slack.NewSectionBlock(answer.Markup(fmt.Sprintf(textMissingFor.In(l), card.When(missing.Since, "{date_short_pretty} {time}"))), nil, nil)
 			for _, j := range jobs {
-				if s.selects(j) && neverStarts(j) {
+				if s.selects(j) && j.NeverStarts() {
 					doc.Sections = append(doc.Sections, view.Section{Text: fmt.Sprintf(textStuck.In(l), j.ID)})
 					doc.Next = []string{"status " + string(j.ID), "cancel " + string(j.ID)}
 				}
@@ -102,7 +102,7 @@ func (nf *Notifier) expectSchedule(ctx context.Context, a incoming.Ask, c *ops.C
 	if s.place = placeOf(a); bad != "" {
 		return
 	}
-	nf.logError(slog.LevelWarn, "slack: expected runs", nf.cfg.Store.Put(ctx, record.Follow, s.key(), a.User, time.Time{}))
+	nf.logError(slog.LevelWarn, "slack: expected runs", nf.cfg.Store.Put(ctx, record.Follow, s.key(), a.User+" "+string(c.Lang), time.Time{}))
 }
 
 // announce posts a message that nobody asked for to a place. key keeps it from being posted

@@ -36,7 +36,7 @@ func (nf *Notifier) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 	}
 	cluster, id := typed.StringField(result, "cluster"), typed.StringField(result, "job_id")
 	if op.Name != "submit" {
-		if id = typed.StringField(in, "job"); id != "" && slices.Contains(endsJobs, op.Name) {
+		if id = typed.StringField(in, "job"); id != "" && endsJob(op.Name, in) {
 			nf.withCard(ctx, cmp.Or(cluster, c.Default), slurm.JobID(id), func(k *card.Card) { k.Acted, k.ActedAt = a.User, nf.now() })
 		}
 		return nil
@@ -72,18 +72,15 @@ func (nf *Notifier) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 	return nil
 }
 
-// endsJobs are the operations that end a job. Whoever calls one of them is not notified about the
-// end, if it comes within actedFor.
-var endsJobs = []string{"cancel", "killswitch"}
-
-const actedFor = time.Hour
-
-// endedBy returns the person who has ended the job; it is empty where nobody has.
-func (nf *Notifier) endedBy(k *card.Card) string {
-	if nf.now().Sub(k.ActedAt) > actedFor {
-		return ""
+// endsJob reports whether an operation ends a job. Whoever calls one is not notified about the end.
+func endsJob(op string, in any) bool {
+	switch op {
+	case "cancel":
+		return typed.StringField(in, "signal") == ""
+	case "killswitch":
+		return typed.StringField(in, "turn") == "on"
 	}
-	return k.Acted
+	return false
 }
 
 // Begin sends a job's card. It queues the card itself instead of leaving that to the answer: as
@@ -346,7 +343,7 @@ func (nf *Notifier) threadRepliesBelow(ctx context.Context, k *card.Card, id, ow
 	s := nf.people.Settings(ctx, k.Team, k.User)
 	l := nf.langOfCard(ctx, k)
 	headline := card.Headline(k.News, l)
-	if by := nf.endedBy(k); j.State == slurm.Cancelled && by != "" && by != k.User {
+	if by := k.EndedBy(); j.State == slurm.Cancelled && by != "" && by != k.User {
 		who, _ := nf.people.Linked(ctx, k.Team, by)
 		headline += fmt.Sprintf(card.EndedBy.In(l), cmp.Or(who.User, by))
 	}
@@ -414,7 +411,7 @@ func (nf *Notifier) mayMention(s people.Settings, k *card.Card) bool {
 	if s.Notify == "ends" && k.News.Job.State == slurm.Completed {
 		return false
 	}
-	return s.Notify != "none" && !s.Quiet(nf.now()) && nf.endedBy(k) != k.User && !slices.Contains(k.Muted, k.User)
+	return s.Notify != "none" && !s.Quiet(nf.now()) && k.EndedBy() != k.User && !slices.Contains(k.Muted, k.User)
 }
 
 // attach uploads a file into the thread of the job's card, in each place. what names the file

@@ -202,7 +202,14 @@ func TestARunWithAScheduleIsExpected(t *testing.T) {
 	}
 	require.Empty(t, expect())
 	require.Empty(t, expect("--every=now and then"), "it is no schedule")
+	c.Lang = lang.ZH
 	require.Equal(t, []string{"name/gpt expected@T1/C1"}, expect("--every=daily"))
+	all, err := s.subscriptions(s.ctx)
+	require.NoError(t, err)
+	s.checkExpected(s.ctx, all, nil)
+	s.at = s.at.Add(missingFor)
+	s.checkExpected(s.ctx, all, nil)
+	require.Contains(t, s.told()[0], "没有名为 gpt 的作业在排队或运行", "in the language in which it was submitted")
 }
 
 // Who submits has the card where they asked; nothing is followed that was not submitted.
@@ -240,6 +247,12 @@ func TestASubmissionIsFollowed(t *testing.T) {
 	require.Equal(t, "U1", s.card("4711").Acted)
 	require.True(t, s.withCard(s.ctx, "test", "4711", func(k *card.Card) { k.Acted = "" }))
 	s.Follow(s.ctx, a, c, hold, result{Job: "4711"}, nil)
+	for name, in := range map[string]any{
+		"cancel":     &jobcontrol.CancelIn{Job: "4711", Signal: "USR1"},
+		"killswitch": &jobcontrol.KillSwitchIn{Turn: "off", Job: "4711"},
+	} {
+		s.Follow(s.ctx, a, c, ops.Op{Name: name}, in, nil)
+	}
 	require.Empty(t, s.card("4711").Acted, "whoever holds or releases a job has not ended it, and hears of its failure")
 
 	var followed []slurm.Job

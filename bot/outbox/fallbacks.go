@@ -129,7 +129,9 @@ func (s *Sender) fallback(m store.SlackMessage, o Message, err error) (store.Sla
 		}
 		next = next.withReason(why, o.Channel)
 		next.Do, next.Channel, next.Ref, next.TS = Post, o.Instead, "", ""
-		return s.Owe(o.Ref+fallbackMark, m.Lane, next), true
+		anew := s.Owe(o.Ref+fallbackMark, m.Lane, next)
+		anew.Collapse = anew.Key // of two edits that were under way the later counts
+		return anew, true
 	case elsewhere && o.Instead != "" && o.Channel != o.Instead:
 		if o.Do == Post || o.Do == Ephemeral {
 			next = next.withReason(why, o.Channel)

@@ -107,6 +107,13 @@ func TestPeopleSeeEachThingOnceAndInOrder(t *testing.T) {
 			[]string{"one: sent another way: not_in_channel"},
 			0,
 		},
+		"of two edits that the channel refuses the last counts": {
+			[]slacktest.Fault{{Method: "chat.update", Times: 2, Error: "is_archived"}},
+			[]Message{one, {Do: Update, Ref: "one", Channel: "C1", Instead: "U1", Text: "two"}, {Do: Update, Ref: "one", Channel: "C1", Instead: "U1", Text: "three"}},
+			[]string{"C1: one", "DU1: This comes to you alone, because this channel is archived: <#C1>\nthree"},
+			[]string{"three: sent another way: is_archived", "two: sent another way: is_archived"},
+			0,
+		},
 		"a token that was revoked is replaced": {
 			[]slacktest.Fault{{Method: "chat.postMessage", Times: 2, Error: "token_revoked"}, {Method: "chat.postMessage", Times: 1, Error: "account_inactive"}},
 			[]Message{one, below(two, "one")},

@@ -43,6 +43,7 @@ type Store interface {
 	Ref(ctx context.Context, key string) (store.SlackRef, bool, error)
 	Gone(ctx context.Context, keys ...string) (bool, error)
 	Find(ctx context.Context, at store.SlackRef) (key string, ok bool, err error)
+	UnderWay(ctx context.Context, since time.Time) (bool, error)
 
 	Put(ctx context.Context, kind, key string, value any, expires time.Time) error
 	Get(ctx context.Context, kind, key string, now time.Time, value any) (ok bool, err error)

@@ -52,6 +52,17 @@ func TestAJobsNumberMayBeWide(t *testing.T) {
 	require.Equal(t, []string{"4711"}, ids)
 }
 
+func TestAWishToStartARunIsNoQuestion(t *testing.T) {
+	t.Parallel()
+	for text, wish := range map[string]bool{
+		"train llama3-8b": true, "can you run llama3-8b on 2 nodes?": true, "I need to start llama3-8b": true, "我需要训练 llama3-8b": true, "能不能帮我跑一下 llama3-8b？": true,
+		"train llama3-8b needs how much memory?": false, "launch of llama3-8b fails with an NCCL error": false, "how do I train llama3-8b?": false,
+		"训练 llama3-8b 为什么慢": false, "启动 llama3-8b 需要多少显存？": false, "启动 llama3-8b 报错了": false,
+	} {
+		require.Equal(t, wish, WantsRun(text), text)
+	}
+}
+
 func TestABlockOfSeveralLinesIsKeptWhole(t *testing.T) {
 	t.Parallel()
 	got := Read("submit ```yaml\nname: a &amp; b\nnodes: 2\n``` --yes")

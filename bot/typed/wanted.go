@@ -74,10 +74,15 @@ func Wordless(text string) (ok, greets bool) {
 var wantsRun = lazy.New(`(?i)^(?:(?:hi|hello|hey|please|pls|can you|could you|would you|i (?:want|need) to|i(?:(?:'|’)d| would) like to|let(?:(?:'|’)?s| us))[ ,]+)*` +
 	`(?:run|start|train|launch|submit|pre-?train)\b|^(?:请|麻烦|我想|我要|我需要|能不能|可以)*(?:帮我|给我|帮忙)?(?:再)?(?:跑|训练?|预训练|启动|提交|开始)`)
 
-// WantsRun reports whether text asks to start a run, and not how one does so.
+// asksOfRun matches what asks or says something of a run: why train X is slow.
+var asksOfRun = lazy.New(`(?i)\b(?:how|why|what|when|which|is|are|was|does|did|needs?|takes?|fail\w*|crash\w*|hangs?|hung)\b` +
+	`|为什么|为啥|多少|多久|多慢|什么|需要|失败|报错|出错|卡住|卡死|挂了`)
+
+// WantsRun reports whether text asks to start a run, and not how one does so or what comes of it.
 func WantsRun(text string) bool {
 	text = strings.TrimSpace(text)
-	return !isLonger(text) && wantsRun.MatchString(text) && !asksHow.MatchString(text)
+	wish := wantsRun.FindString(text)
+	return wish != "" && !isLonger(text) && !asksHow.MatchString(text) && !asksOfRun.MatchString(text[len(wish):])
 }
 
 // TheJob is what a subscription follows that is asked for with a pronoun: tell me when it fails.

@@ -65,6 +65,7 @@ type Follower struct {
 	awaited map[string]bool      // jobs whose artifact is awaited
 	live    map[string]slurm.Job // running and pending jobs
 	asked   map[string]time.Time // when the scheduler was last asked what would start a pending job sooner
+	over    map[string]slurm.Job // jobs that have ended; EndedAt is set
 }
 
 // lookback is how old submissions may be that are followed after a start.
@@ -80,7 +81,7 @@ func (f *Follower) Run(ctx context.Context) error {
 		return err
 	}
 	f.Interval = cmp.Or(f.Interval, 30*time.Second)
-	f.awaited, f.live, f.asked = map[string]bool{}, map[string]slurm.Job{}, map[string]time.Time{}
+	f.awaited, f.live, f.asked, f.over = map[string]bool{}, map[string]slurm.Job{}, map[string]time.Time{}, map[string]slurm.Job{}
 	var wg sync.WaitGroup
 	for _, w := range f.Watchers {
 		sub := w.Subscribe()
@@ -123,8 +124,10 @@ func (f *Follower) watchSubmissions(ctx context.Context, st *store.Store) {
 			if _, err := st.Slack().Get(ctx, followedDocs, k, time.Now(), &known); err != nil {
 				f.Log.Error("a followed job could not be read", "job", sub.JobID, "error", err)
 			}
-			if w := f.Watchers[sub.Cluster]; w != nil && !known.State.Ended() {
-				w.Watch(known)
+			if w := f.Watchers[sub.Cluster]; w != nil {
+				if !known.State.Ended() {
+					w.Watch(known)
+				}
 				known.Cluster = sub.Cluster
 				f.track(known)
 			}

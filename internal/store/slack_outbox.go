@@ -134,6 +134,13 @@ func (s *Slack) Ref(ctx context.Context, key string) (r SlackRef, ok bool, err e
 	return r, err == nil, err
 }
 
+// UnderWay reports whether a message was handed to Slack since then whose place is not stored yet:
+// somebody may read it, and Find does not know it.
+func (s *Slack) UnderWay(ctx context.Context, since time.Time) (some bool, err error) {
+	err = s.row(ctx, `SELECT EXISTS (SELECT 1 FROM slack_outbox WHERE state = 'due' AND tried >= ?)`, millis(since)).Scan(&some)
+	return some, err
+}
+
 // Gone reports whether none of the keys belongs to a message that was or will be sent:
 // each was given up or is unknown.
 func (s *Slack) Gone(ctx context.Context, keys ...string) (bool, error) {
