@@ -55,11 +55,11 @@ func (j *job) endedQuietly() verdict {
 	case j.given.state() == slurm.Cancelled:
 		return verdict{class: outcome.SlurmCancelled, event: j.lastSign(), why: "slurm's state"}
 	case j.slurmFailed():
-		return logged(verdict{class: outcome.UnknownExit, event: j.lastSign(), why: "slurm's state"})
+		return j.logged(verdict{class: outcome.UnknownExit, event: j.lastSign(), why: "slurm's state"})
 	case strings.HasPrefix(j.given.ExitCode, "0:"), j.given.ExitCode == "0":
 		return verdict{class: outcome.Success, why: "finished"}
 	}
-	return logged(verdict{class: outcome.UnknownExit, event: j.lastSign(), why: "nothing says how it ended"})
+	return j.logged(verdict{class: outcome.UnknownExit, event: j.lastSign(), why: "nothing says how it ended"})
 }
 
 // stalled reports whether the job has been silent for longer than its own pace explains, or has written

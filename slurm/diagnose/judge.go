@@ -261,7 +261,7 @@ func (j *job) survived(e *scan.Event) bool {
 	}
 	running, known := j.given.running()
 	switch {
-	case j.slurmCompleted() && (e.Stack == nil || j.saidDone(e)):
+	case j.slurmCompleted() && (e.Stack == nil || j.saidDone(e) && !j.lastBeforeAccount(e)):
 		return true
 	case j.finishedAfter(e):
 		return true
@@ -479,7 +479,7 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 	} else {
 		v.noneAtFault = class == outcome.NCCLConnection && severalSay(class, left)
 	}
-	return logged(v), true
+	return j.logged(v), true
 }
 
 // exitReport returns a launcher's report on the exit of a rank's process.

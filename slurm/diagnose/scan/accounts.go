@@ -13,6 +13,8 @@ type Account struct {
 	Mark
 	Jobs        []string // the job's ids; of an array's task its own id and "4711_3"; none if the lines do not tell
 	State, Exit string   // as printed: "OUT_OF_ME+", "1:0"
+	Before      int      // sentences of the log before the account
+	Behind      int      // sentences after the line with the state
 	ran         ranBefore
 }
 
@@ -22,6 +24,7 @@ type accounts struct {
 	jobs  []string // under the heading of seff's output
 	until int      // the number of the line to which that output may extend
 	table int      // the number of the line to which the table of the last "JobID" may extend
+	head  int      // sentences before the heading of either
 }
 
 const (
@@ -43,18 +46,18 @@ func (s *scanner) account(text string, off int64) {
 	switch c := text[0]; {
 	case len(a.all) >= mostAccount:
 	case c == 'J' && strings.HasPrefix(text, "Job ID: "):
-		a.jobs, a.until = []string{text[len("Job ID: "):]}, s.Lines+seffHead
+		a.jobs, a.until, a.head = []string{text[len("Job ID: "):]}, s.Lines+seffHead, s.Ran.Sentences
 	case c == 'A' && strings.HasPrefix(text, "Array Job ID: ") && s.Lines <= a.until:
 		a.jobs = append(a.jobs, text[len("Array Job ID: "):])
 	case c == 'S':
 		if g := seffState.FindStringSubmatch(text); g != nil {
 			if s.Lines > a.until {
-				a.jobs = nil
+				a.jobs, a.head = nil, s.Ran.Sentences
 			}
-			a.all = append(a.all, Account{Mark: Mark{Off: off, Text: text, At: s.now}, Jobs: a.jobs, State: g[1], Exit: g[2] + ":0", ran: s.Ran})
+			a.all = append(a.all, Account{Mark: Mark{Off: off, Text: text, At: s.now}, Jobs: a.jobs, State: g[1], Exit: g[2] + ":0", Before: a.head, ran: s.Ran})
 		}
 	case (c == ' ' || c == 'J') && strings.HasPrefix(strings.TrimLeft(text, " "), "JobID"):
-		a.table = s.Lines + sacctRows
+		a.table, a.head = s.Lines+sacctRows, s.Ran.Sentences
 	case (c == ' ' || logline.Digit(c)) && s.Lines <= a.table:
 		text = strings.TrimLeft(text, " ")
 		id := text[:min(len(text), strings.IndexFunc(text+" ", func(r rune) bool { return r != '_' && (r < '0' || r > '9') }))]
@@ -64,7 +67,8 @@ func (s *scanner) account(text string, off int64) {
 			if e := sacctExit.FindStringSubmatch(row); e != nil {
 				exit = e[1]
 			}
-			a.all = append(a.all, Account{Mark: Mark{Off: off, Text: text, At: s.now}, Jobs: []string{id}, State: g[1] + g[2], Exit: exit, ran: s.Ran})
+			m := Mark{Off: off, Text: text, At: s.now}
+			a.all = append(a.all, Account{Mark: m, Jobs: []string{id}, State: g[1] + g[2], Exit: exit, Before: a.head, ran: s.Ran})
 		}
 	}
 }
@@ -72,7 +76,8 @@ func (s *scanner) account(text string, off int64) {
 // Accounts returns the accounts of jobs at the end of a log.
 func (f *Facts) Accounts() (last []Account) {
 	for _, a := range f.accounts.all {
-		if a.ran.Phases == f.Ran.Phases && f.Ran.Sentences-a.ran.Sentences <= 2*LongTail && !f.iteratedSince(a.Off) {
+		a.Behind = f.Ran.Sentences - a.ran.Sentences
+		if a.ran.Phases == f.Ran.Phases && a.Behind <= 2*LongTail && !f.iteratedSince(a.Off) {
 			last = append(last, a)
 		}
 	}
