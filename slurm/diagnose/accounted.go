@@ -51,11 +51,8 @@ func ownAccount(name string, all []scan.Account) (own scan.Account, ok bool) {
 		return own, ok
 	}
 	last := all[len(all)-1]
-	return last, last.Behind <= last.Before+rowsBehind
+	return last, last.Behind <= last.Before
 }
-
-// rowsBehind is the number of lines of seff's output after the one with the state.
-const rowsBehind = 7
 
 // lastBeforeAccount reports whether an event is the last that a log tells before Slurm's account of a job,
 // which is no word of the program's own.

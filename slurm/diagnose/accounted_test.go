@@ -90,6 +90,11 @@ func TestAnAccountBeforeTheWork(t *testing.T) {
 	r := diagnosetest.With(t, account+"Going on from that job\nReading a shard\n", diagnose.Context{JobState: "ENDED"})
 	require.Equal(t, outcome.UnknownExit, r.Class)
 	require.Equal(t, "Reading a shard", r.RootLine)
+	const before = "JobID           JobName      State ExitCode\n------------ ---------- ---------- --------\n4711            prepare  COMPLETED      0:0\n"
+	for name, rows := range map[string]string{"alone": "", "with the job's own row": "4712              train    RUNNING      0:0\n"} {
+		r = diagnosetest.With(t, before+rows+"Reading a shard\nReading another\n", diagnose.Context{JobState: "ENDED"})
+		require.Equal(t, outcome.UnknownExit, r.Class, name)
+	}
 }
 
 // The exit code in the account is reported as Slurm's own.

@@ -311,11 +311,11 @@ func (j *job) finished() bool {
 	return slices.ContainsFunc(j.files, func(f *scan.Facts) bool { return f.Finished != nil })
 }
 
-// deathSeen reports whether a launcher or Slurm reported a failed process, and the run did not say
-// afterwards that it had completed.
+// deathSeen reports whether a launcher or Slurm reported a failed process, and afterwards the run did not say
+// that it had completed, nor did the script start another program.
 func (j *job) deathSeen() bool {
 	return slices.ContainsFunc(j.files, func(f *scan.Facts) bool {
-		return f.Failed != nil && (f.Finished == nil || f.Finished.Off < f.Failed.Off)
+		return f.Failed != nil && !f.CommandAfter(f.Failed.Off) && (f.Finished == nil || f.Finished.Off < f.Failed.Off)
 	})
 }
 

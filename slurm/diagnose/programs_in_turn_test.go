@@ -48,6 +48,7 @@ func TestTheProgramThatEndedLastDecides(t *testing.T) {
 		"a check of its own":             {raise("a.py", first) + works + raise("b.py", "AssertionError: check failed: an odd label"), outcome.UserException, "check failed"},
 		"its installation lacks a file":  {raise("a.py", last) + works + raise("b.py", "ImportError: libx.so.12: cannot open shared object file: No such file or directory"), outcome.ExtensionABI, "libx.so"},
 		"a plot after a training":        {trained + raise("a.py", first) + works + raise("plot.py", "IndexError: list index out of range"), outcome.CUDAOOM, first},
+		"two programs after a training":  {trained + "Training finished.\n" + raise("a.py", "KeyError: 'a'") + works + raise("b.py", last), outcome.UserException, last},
 		"a training after a preparation": {raise("prepare.py", "KeyError: 'a'") + trained + raise("b.py", first), outcome.CUDAOOM, first},
 		"lacks it, a third does not": {
 			raise("a.py", "KeyError: 'a'") + works + raise("b.py", "FileNotFoundError: [Errno 2] No such file or directory: '/w/x.bin'") + works + raise("c.py", last),
@@ -118,4 +119,16 @@ func TestTheProgramThatEndedLastDecides(t *testing.T) {
 			require.Contains(t, r.RootLine, c.root)
 		})
 	}
+}
+
+// A script that went on after a failed step, and whose next program did its work, succeeded if Slurm says so.
+func TestTheLastProgramSucceeded(t *testing.T) {
+	const failed = "+ srun python check.py\n" + noApex + "srun: error: gpu1: task 0: Exited with exit code 1\n"
+	const trained = "Loading the model\nEpoch 1/2 loss 2.3\nEpoch 2/2 loss 2.1\nTraining finished.\n"
+	next := failed + "+ srun python train.py\n" + trained
+	r := diagnosetest.With(t, next, diagnose.Context{JobState: "COMPLETED", ExitCode: "0:0"})
+	require.Equal(t, outcome.Success, r.Class)
+	require.Equal(t, "ModuleNotFoundError: No module named 'apex'", r.PassedOver[0].Text)
+	require.Equal(t, outcome.ImportError, diagnosetest.With(t, next, diagnose.Context{JobState: "FAILED", ExitCode: "1:0"}).Class)
+	require.Equal(t, outcome.ImportError, diagnosetest.With(t, failed+trained, diagnose.Context{JobState: "COMPLETED", ExitCode: "0:0"}).Class, "they may be of one program")
 }
