@@ -39,7 +39,8 @@ func (j *job) ofLastProgram(causes, live []*scan.Event) (kept []*scan.Event) {
 				continue
 			}
 			noGPU := slices.ContainsFunc(here, func(e *scan.Event) bool { return before(e) && scriptOf(e) == gpuCheck })
-			follows := lacks(last) || noGPU && aboutGPU.MatchString(last.Text) || j.files[i].IteratedOnlyUntil(end) && !j.files[i].DoneBefore(firstEvent(here, before))
+			trained := j.files[i].IteratedOnlyUntil(end) && !j.files[i].DoneBefore(firstEvent(here, before))
+			follows := lacks(last) || noGPU && aboutGPU.MatchString(last.Text) || trained
 			here = slices.DeleteFunc(slices.Clone(here), func(e *scan.Event) bool {
 				drop := before(e) != follows && (follows || e.Class != outcome.GPUHardware)
 				dropped[e] = dropped[e] || drop
