@@ -33,7 +33,8 @@ func (j *job) readAccount() {
 }
 
 // ownAccount returns the account of the job that wrote a log: the one whose id is in the log's name. A name
-// without a number that may be an id leaves the only job that there are accounts of.
+// without a number that may be an id leaves the only job that there are accounts of, if most of the log comes
+// before its account: a run that continues another one's work may begin with that one's.
 func ownAccount(name string, all []scan.Account) (own scan.Account, ok bool) {
 	numbers := idInName.FindAllString(name, -1)
 	long := func(n string) bool { return len(n) >= 4 }
@@ -46,10 +47,19 @@ func ownAccount(name string, all []scan.Account) (own scan.Account, ok bool) {
 		}
 		others = others || !slices.Equal(a.Jobs, all[0].Jobs)
 	}
-	if !ok && len(all) > 0 && !others && (len(all[0].Jobs) == 0 || !slices.ContainsFunc(numbers, long)) {
-		return all[len(all)-1], true
+	if ok || len(all) == 0 || others || len(all[0].Jobs) > 0 && slices.ContainsFunc(numbers, long) {
+		return own, ok
 	}
-	return own, ok
+	last := all[len(all)-1]
+	return last, last.Behind <= last.Before
+}
+
+// lastBeforeAccount reports whether an event is the last that a log tells before Slurm's account of a job,
+// which is no word of the program's own.
+func (j *job) lastBeforeAccount(e *scan.Event) bool {
+	return slices.ContainsFunc(j.files[e.File].Accounts(), func(a scan.Account) bool {
+		return a.Off > e.Off && a.Before-e.Ran.Sentences < scan.Enough
+	})
 }
 
 // idInName matches the numbers in a log's name.

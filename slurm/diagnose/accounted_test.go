@@ -29,18 +29,25 @@ func TestSlurmsAccountInALog(t *testing.T) {
 	for name, c := range map[string]struct {
 		file, log, state, class, root string
 	}{
-		"out of memory":             {"slurm-4711.out", seff(job, "OUT_OF_MEMORY (exit code 0)"), "", outcome.HostOOM, "State: OUT_OF_MEMORY (exit code 0)"},
-		"the time limit":            {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)"), "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
-		"cancelled":                 {"slurm-4711.out", seff(job, "CANCELLED (exit code 0)"), "", outcome.SlurmCancelled, "State: CANCELLED (exit code 0)"},
-		"preempted":                 {"slurm-4711.out", seff(job, "PREEMPTED (exit code 0)"), "", outcome.SlurmPreempted, "State: PREEMPTED (exit code 0)"},
-		"failed":                    {"slurm-4711.out", seff(job, "FAILED (exit code 3)"), "", outcome.UnknownExit, "State: FAILED (exit code 3)"},
-		"completed":                 {"slurm-4711.out", seff(job, "COMPLETED (exit code 0)"), "", outcome.Success, ""},
-		"it runs":                   {"slurm-4711.out", seff(job, "RUNNING"), "", outcome.Running, ""},
-		"of a task":                 {"slurm-4711_3.out", seff(task, "TIMEOUT (exit code 0)"), "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
-		"of another task":           {"slurm-4711_4.out", seff(task, "TIMEOUT (exit code 0)"), "", outcome.Running, ""},
-		"of another job":            {"slurm-4712.out", seff(job, "TIMEOUT (exit code 0)"), "", outcome.Running, ""},
-		"a name without an id":      {"train.log", seff(job, "TIMEOUT (exit code 0)"), "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
-		"no id, and of two jobs":    {"train.log", seff("Job ID: 4710\n", "FAILED (exit code 1)") + seff(job, "TIMEOUT (exit code 0)"), "ENDED", outcome.UnknownExit, ""},
+		"out of memory":          {"slurm-4711.out", seff(job, "OUT_OF_MEMORY (exit code 0)"), "", outcome.HostOOM, "State: OUT_OF_MEMORY (exit code 0)"},
+		"the time limit":         {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)"), "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
+		"cancelled":              {"slurm-4711.out", seff(job, "CANCELLED (exit code 0)"), "", outcome.SlurmCancelled, "State: CANCELLED (exit code 0)"},
+		"preempted":              {"slurm-4711.out", seff(job, "PREEMPTED (exit code 0)"), "", outcome.SlurmPreempted, "State: PREEMPTED (exit code 0)"},
+		"failed":                 {"slurm-4711.out", seff(job, "FAILED (exit code 3)"), "", outcome.UnknownExit, "State: FAILED (exit code 3)"},
+		"completed":              {"slurm-4711.out", seff(job, "COMPLETED (exit code 0)"), "", outcome.Success, ""},
+		"it runs":                {"slurm-4711.out", seff(job, "RUNNING"), "", outcome.Running, ""},
+		"of a task":              {"slurm-4711_3.out", seff(task, "TIMEOUT (exit code 0)"), "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
+		"of another task":        {"slurm-4711_4.out", seff(task, "TIMEOUT (exit code 0)"), "", outcome.Running, ""},
+		"of another job":         {"slurm-4712.out", seff(job, "TIMEOUT (exit code 0)"), "", outcome.Running, ""},
+		"a name without an id":   {"train.log", seff(job, "TIMEOUT (exit code 0)"), "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
+		"no id, and of two jobs": {"train.log", seff("Job ID: 4710\n", "FAILED (exit code 1)") + seff(job, "TIMEOUT (exit code 0)"), "ENDED", outcome.UnknownExit, ""},
+		"it completed, behind a traceback": {
+			"slurm-4711.out", diagnosetest.Raised("KeyError: 'a'") + seff(job, "COMPLETED (exit code 0)"), "", outcome.UserException, "KeyError: 'a'",
+		},
+		"it completed, after words of an end": {
+			"slurm-4711.out", diagnosetest.Raised("KeyError: 'a'") + "Training a second time\nThe best epoch is 3\nTesting\nTraining finished.\n" + seff(job, "COMPLETED (exit code 0)"),
+			"", outcome.Success, "",
+		},
 		"of two jobs":               {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)") + seff("Job ID: 4710\n", "CANCELLED (exit code 0)"), "", outcome.SlurmTimeLimit, ""},
 		"a state alone":             {"slurm-4711.out", "State: TIMEOUT (exit code 0)\n", "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
 		"a program's state":         {"slurm-4711.out", "State: BROKEN (exit code 3)\nCounting\n", "", outcome.UnknownExit, ""},
@@ -73,6 +80,20 @@ func TestSlurmsAccountInALog(t *testing.T) {
 			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
 			require.Contains(t, r.RootLine, c.root)
 		})
+	}
+}
+
+// A run that continues another job's work may begin with that job's account.
+func TestAnAccountBeforeTheWork(t *testing.T) {
+	const account = "Job ID: 4711\nCluster: hawk\nUser/Group: ana/staff\nState: TIMEOUT (exit code 0)\nNodes: 1\nCores per node: 10\nCPU Utilized: 00:03:50\n" +
+		"CPU Efficiency: 9.06% of 00:42:20 core-walltime\nJob Wall-clock time: 00:04:14\nMemory Utilized: 12.00 GB\nMemory Efficiency: 30.00% of 39.06 GB\n"
+	r := diagnosetest.With(t, account+"Going on from that job\nReading a shard\n", diagnose.Context{JobState: "ENDED"})
+	require.Equal(t, outcome.UnknownExit, r.Class)
+	require.Equal(t, "Reading a shard", r.RootLine)
+	const before = "JobID           JobName      State ExitCode\n------------ ---------- ---------- --------\n4711            prepare  COMPLETED      0:0\n"
+	for name, rows := range map[string]string{"alone": "", "with the job's own row": "4712              train    RUNNING      0:0\n"} {
+		r = diagnosetest.With(t, before+rows+"Reading a shard\nReading another\n", diagnose.Context{JobState: "ENDED"})
+		require.Equal(t, outcome.UnknownExit, r.Class, name)
 	}
 }
 

@@ -1,6 +1,7 @@
 package diagnose_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
@@ -61,4 +62,17 @@ func TestAnExceptionThatOnlyItsWordsTell(t *testing.T) {
 	}
 	r := diagnosetest.Old(t, "[INFO] reading the settings\n[INFO] plotting without it: name 'nseqs' is not defined\n")
 	require.Equal(t, outcome.UnknownExit, r.Class, "a line that is no error")
+	const skipped = "ERROR: skipped shard %d: list index out of range\n"
+	r = diagnosetest.Old(t, fmt.Sprintf(skipped, 1)+"[INFO] shard 2 is read\n"+fmt.Sprintf(skipped, 3))
+	require.Equal(t, outcome.UnknownExit, r.Class, "the program went on after the first such error")
+}
+
+// A site's watcher says that the job exceeded its memory; a site's rule says what would happen if it did.
+func TestASitesWatcherOfMemory(t *testing.T) {
+	for line, class := range map[string]string{
+		"ERROR:watcher:This job has exceeded its memory quota and will be terminated": outcome.HostOOM,
+		"If a task exceeds its memory limit it is killed.":                            outcome.UserException,
+	} {
+		require.Equal(t, class, diagnosetest.Old(t, "Loading\n"+line+"\nEpoch 1\n"+diagnosetest.Raised("KeyError: 'a'")).Class, line)
+	}
 }

@@ -55,11 +55,11 @@ func (j *job) endedQuietly() verdict {
 	case j.given.state() == slurm.Cancelled:
 		return j.endedAfterLastLine(outcome.SlurmCancelled, "slurm's state")
 	case j.slurmFailed():
-		return logged(j.endedAfterLastLine(outcome.UnknownExit, "slurm's state"))
+		return j.logged(j.endedAfterLastLine(outcome.UnknownExit, "slurm's state"))
 	case strings.HasPrefix(j.given.ExitCode, "0:"), j.given.ExitCode == "0":
 		return verdict{class: outcome.Success, why: "finished"}
 	}
-	return logged(j.endedAfterLastLine(outcome.UnknownExit, "nothing says how it ended"))
+	return j.logged(j.endedAfterLastLine(outcome.UnknownExit, "nothing says how it ended"))
 }
 
 // endedAfterLastLine is the verdict on a job of which the logs show no cause: the last line, or Slurm's

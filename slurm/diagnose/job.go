@@ -45,6 +45,7 @@ type job struct {
 	firstRank  map[string]int         // node → its first rank, where logs say it
 	clocks     []report.Clock         // nodes whose clocks were corrected
 	from       time.Time              // start of the last attempt; zero if unknown
+	ofEarlier  []*scan.Event          // the failures of programs that another one followed; set by ofLastProgram
 	account    *scan.Event            // Slurm's account in a log, from which given has the job's state; nil without one
 
 	// Many events ask for these, and they take long for many logs, so they are computed once.

@@ -262,7 +262,7 @@ func (j *job) survived(e *scan.Event) bool {
 	}
 	running, known := j.given.running()
 	switch {
-	case j.slurmCompleted() && (e.Stack == nil || j.saidDone(e)):
+	case j.slurmCompleted() && (e.Stack == nil || j.saidDone(e) && !j.lastBeforeAccount(e)):
 		return true
 	case j.finishedAfter(e):
 		return true
@@ -312,11 +312,11 @@ func (j *job) finished() bool {
 	return slices.ContainsFunc(j.files, func(f *scan.Facts) bool { return f.Finished != nil })
 }
 
-// deathSeen reports whether a launcher or Slurm reported a failed process, and the run did not say
-// afterwards that it had completed.
+// deathSeen reports whether a launcher or Slurm reported a failed process, and afterwards the run did not say
+// that it had completed, nor did the script start another program.
 func (j *job) deathSeen() bool {
 	return slices.ContainsFunc(j.files, func(f *scan.Facts) bool {
-		return f.Failed != nil && (f.Finished == nil || f.Finished.Off < f.Failed.Off)
+		return f.Failed != nil && !f.CommandAfter(f.Failed.Off) && (f.Finished == nil || f.Finished.Off < f.Failed.Off)
 	})
 }
 
@@ -480,7 +480,7 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 	} else {
 		v.noneAtFault = class == outcome.NCCLConnection && severalSay(class, left)
 	}
-	return logged(v), true
+	return j.logged(v), true
 }
 
 // exitReport returns a launcher's report on the exit of a rank's process.

@@ -9,8 +9,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// passedOver returns the errors that a reader of the log may take for the cause, although their process went
-// on: at most three, those that say most, in the order of the log. A message that several ranks wrote counts
+// passedOver returns the errors that a reader of the log may take for the cause, although their process, or
+// the script with its next program, went on: at most three, those that say most, in the order of the log. A message that several ranks wrote counts
 // once.
 func (j *job) passedOver(v verdict) []report.PassedOver {
 	var errs []*scan.Event
@@ -22,7 +22,7 @@ func (j *job) passedOver(v verdict) []report.PassedOver {
 		if v.event != nil && again(v.event) || slices.ContainsFunc(v.others, again) || slices.ContainsFunc(errs, again) {
 			continue
 		}
-		if j.after(e) == wentOn || j.survived(e) {
+		if j.after(e) == wentOn || j.survived(e) || slices.Contains(j.ofEarlier, e) {
 			errs = append(errs, e)
 		}
 	}

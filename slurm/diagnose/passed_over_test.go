@@ -59,7 +59,7 @@ func TestAQuestionAboutASurvivedError(t *testing.T) {
 	require.Contains(t, answer, "其后还有 3 次迭代。")
 	r.PassedOver = nil
 	answer, _ = r.FollowUp("any other errors?", nil, lang.EN)
-	require.Equal(t, "No other error that the run survived.", answer)
+	require.Equal(t, "The log shows no other error after which the run went on.", answer)
 }
 
 // Each message is named once, at most three of them, in the order of the log.
@@ -74,6 +74,17 @@ func TestOfManySurvivedErrorsThreeAreNamed(t *testing.T) {
 		named = append(named, p.Text)
 	}
 	require.Equal(t, []string{"KeyError: 'a'", "ValueError: b", "TypeError: c"}, named)
+}
+
+// So is the failure of a program that the script's next one followed.
+func TestTheFailureOfAnEarlierProgramIsNamed(t *testing.T) {
+	const second = "Loading the model\nThe optimizer is Adam\nA batch has 8 rows\nTraceback (most recent call last):\n" +
+		"  File \"/w/train.py\", line 3, in <module>\n    run()\nValueError: the label is 3\n"
+	r := diagnosetest.Text(t, noApex+second)
+	require.Equal(t, "ValueError: the label is 3", r.RootLine)
+	require.Len(t, r.PassedOver, 1)
+	require.Equal(t, "ModuleNotFoundError: No module named 'apex'", r.PassedOver[0].Text)
+	require.Equal(t, 7, r.PassedOver[0].Lines)
 }
 
 // What ended the run, and what other ranks report of it, is not among them.

@@ -16,13 +16,15 @@ import (
 
 // ofLastProgram drops the causes of programs that had ended before another one of the same file began, and
 // failed or was ended by Slurm: the script survived them. If the later program failed for want of what the
-// one before was to make, its own causes are dropped instead.
+// one before was to make, or only the one before reported iterations, its own causes are dropped instead: a
+// plot or a message after the training is not the job's work.
 func (j *job) ofLastProgram(causes, live []*scan.Event) (kept []*scan.Event) {
 	byFile := map[int][]*scan.Event{}
 	for _, e := range causes {
 		byFile[e.File] = append(byFile[e.File], e)
 	}
 	dropped := map[*scan.Event]bool{}
+	j.ofEarlier = nil
 	for i, here := range byFile {
 		for _, end := range slices.Backward(programEnds(j.files[i], here)) {
 			before := func(e *scan.Event) bool { return e.Off <= end }
@@ -37,10 +39,14 @@ func (j *job) ofLastProgram(causes, live []*scan.Event) (kept []*scan.Event) {
 				continue
 			}
 			noGPU := slices.ContainsFunc(here, func(e *scan.Event) bool { return before(e) && scriptOf(e) == gpuCheck })
-			follows := lacks(last) || noGPU && aboutGPU.MatchString(last.Text)
+			trained := j.files[i].IteratedOnlyUntil(end) && !j.files[i].DoneBefore(firstEvent(here, before))
+			follows := lacks(last) || noGPU && aboutGPU.MatchString(last.Text) || trained
 			here = slices.DeleteFunc(slices.Clone(here), func(e *scan.Event) bool {
 				drop := before(e) != follows && (follows || e.Class != outcome.GPUHardware)
 				dropped[e] = dropped[e] || drop
+				if drop && !follows {
+					j.ofEarlier = append(j.ofEarlier, e)
+				}
 				return drop
 			})
 			if !follows {
@@ -191,9 +197,17 @@ var (
 // to serve, or reports on another process, which it may have started.
 func lacks(e *scan.Event) bool {
 	return e.Class == outcome.DatasetMissing || e.Class == outcome.Rendezvous || e.Class == outcome.NCCLConnection ||
-		peerErrors.MatchString(e.Kind) || e.Stack.Has("subprocess.py") || !scan.IsEnd(e.Class) && wanting.MatchString(e.Text)
+		peerErrors.MatchString(e.Kind) || e.Stack.Has("subprocess.py") ||
+		!scan.IsEnd(e.Class) && wanting.MatchString(e.Text) && !own.MatchString(e.Text)
 }
 
 // wanting matches words for what is missing, and for the end of another process.
 var wanting = lazy.New(`(?i)no such file|\bnot? (?:found|exist)|\bcannot find|\brefused\b|\b(?:exit|return)(?:ed)?[ _-]?(?:code|status)|\bnon-?zero\b|` +
-	`\bcode -?\d|\b(?:sub)?process(?:es)?\b|\bworkers?\b|\bcommand\b|\bfailed\b`)
+	`\bcode -?\d|\bcommand\b|\b` + another + `[^.:;]{0,30}\b(?:died|exited|fail(?:s|ed|ure)|terminated|killed|crashed|unsuccessful|did not (?:succeed|finish|complete))\b|` +
+	`\bfail(?:ed|ure)\b[^.:;]{0,30}\b` + another)
+
+// another is what a program may call one that it started.
+const another = `(?:sub-?process|process|worker|job|run|step|stage|task|trial|script|program|training)(?:es|s)?\b`
+
+// own matches what is missing in the program's own installation, and the death of its own helper.
+var own = lazy.New(`\.so(?:\.\d+)*: cannot open shared object file|\bDataLoader worker\b`)

@@ -25,22 +25,31 @@ func TestTheProgramThatEndedLastDecides(t *testing.T) {
 	const first = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 	const last = "ValueError: the label is 3"
 	const works = "Loading the model\nThe optimizer is Adam\nA batch has 8 rows\n"
+	trained := diagnosetest.Rounds(20, " iteration {n}/ 400 | elapsed time per iteration (ms): 5000.0 | lm loss: 2.0E+00 |\n")
 	const exited = "srun: error: gpu1: task 0: Exited with exit code 1\n"
 	ranks := []string{"[rank0]: ", "[rank1]: "}
 	limit := "slurmstepd: error: *** JOB 7 ON gpu1 CANCELLED AT 2026-03-01T10:06:00 DUE TO TIME LIMIT ***\n"
 	for name, c := range map[string]struct{ log, class, root string }{
-		"two scripts":                  {raise("a.py", first) + works + raise("b.py", last), outcome.UserException, last},
-		"of two ranks each":            {raise("a.py", first, ranks...) + works + raise("b.py", last, ranks...), outcome.UserException, last},
-		"by srun's labels":             {raise("a.py", first, "0: ", "1: ") + works + raise("b.py", last, "0: ", "1: "), outcome.UserException, last},
-		"three scripts":                {raise("a.py", first) + works + raise("b.py", "KeyError: 'b'") + works + raise("c.py", last), outcome.UserException, last},
-		"two modules":                  {raise("a/x.py", first) + works + raise("b/y.py", last), outcome.UserException, last},
-		"nothing between":              {raise("a.py", first) + raise("b.py", last), outcome.CUDAOOM, first},
-		"two lines between":            {raise("a.py", first) + "Loading the model\nThe optimizer is Adam\n" + raise("b.py", last), outcome.CUDAOOM, first},
-		"each of its own rank":         {raise("a.py", first, ranks[0]) + works + raise("b.py", last, ranks[1]), outcome.CUDAOOM, first},
-		"side by side":                 {raise("a.py", first) + works + raise("b.py", "KeyError: 'b'") + works + raise("a.py", first), outcome.CUDAOOM, first},
-		"it lacks what the first made": {raise("a.py", last) + works + raise("b.py", "FileNotFoundError: [Errno 2] No such file or directory: '/w/x.bin'"), outcome.UserException, last},
-		"nobody answers it":            {raise("a.py", last) + works + raise("b.py", "ConnectionRefusedError: [Errno 111] Connection refused"), outcome.UserException, last},
-		"it started the first":         {raise("a.py", first) + works + raise("b.py", "RuntimeError: the run ended with code 1"), outcome.CUDAOOM, first},
+		"two scripts":                    {raise("a.py", first) + works + raise("b.py", last), outcome.UserException, last},
+		"of two ranks each":              {raise("a.py", first, ranks...) + works + raise("b.py", last, ranks...), outcome.UserException, last},
+		"by srun's labels":               {raise("a.py", first, "0: ", "1: ") + works + raise("b.py", last, "0: ", "1: "), outcome.UserException, last},
+		"three scripts":                  {raise("a.py", first) + works + raise("b.py", "KeyError: 'b'") + works + raise("c.py", last), outcome.UserException, last},
+		"two modules":                    {raise("a/x.py", first) + works + raise("b/y.py", last), outcome.UserException, last},
+		"nothing between":                {raise("a.py", first) + raise("b.py", last), outcome.CUDAOOM, first},
+		"two lines between":              {raise("a.py", first) + "Loading the model\nThe optimizer is Adam\n" + raise("b.py", last), outcome.CUDAOOM, first},
+		"each of its own rank":           {raise("a.py", first, ranks[0]) + works + raise("b.py", last, ranks[1]), outcome.CUDAOOM, first},
+		"side by side":                   {raise("a.py", first) + works + raise("b.py", "KeyError: 'b'") + works + raise("a.py", first), outcome.CUDAOOM, first},
+		"it lacks what the first made":   {raise("a.py", last) + works + raise("b.py", "FileNotFoundError: [Errno 2] No such file or directory: '/w/x.bin'"), outcome.UserException, last},
+		"nobody answers it":              {raise("a.py", last) + works + raise("b.py", "ConnectionRefusedError: [Errno 111] Connection refused"), outcome.UserException, last},
+		"it started the first":           {raise("a.py", first) + works + raise("b.py", "RuntimeError: the run ended with code 1"), outcome.CUDAOOM, first},
+		"it names the run that failed":   {raise("a.py", first) + works + raise("b.py", "RuntimeError: the training did not finish"), outcome.CUDAOOM, first},
+		"no group of processes":          {raise("a.py", first) + works + raise("b.py", "ValueError: Default process group has not been initialized"), outcome.UserException, "process group"},
+		"its own data loader":            {raise("a.py", first) + works + raise("b.py", "RuntimeError: DataLoader worker (pid(s) 311) exited unexpectedly"), outcome.HostOOM, "DataLoader"},
+		"a check of its own":             {raise("a.py", first) + works + raise("b.py", "AssertionError: check failed: an odd label"), outcome.UserException, "check failed"},
+		"its installation lacks a file":  {raise("a.py", last) + works + raise("b.py", "ImportError: libx.so.12: cannot open shared object file: No such file or directory"), outcome.ExtensionABI, "libx.so"},
+		"a plot after a training":        {trained + raise("a.py", first) + works + raise("plot.py", "IndexError: list index out of range"), outcome.CUDAOOM, first},
+		"two programs after a training":  {trained + "Training finished.\n" + raise("a.py", "KeyError: 'a'") + works + raise("b.py", last), outcome.UserException, last},
+		"a training after a preparation": {raise("prepare.py", "KeyError: 'a'") + trained + raise("b.py", first), outcome.CUDAOOM, first},
 		"lacks it, a third does not": {
 			raise("a.py", "KeyError: 'a'") + works + raise("b.py", "FileNotFoundError: [Errno 2] No such file or directory: '/w/x.bin'") + works + raise("c.py", last),
 			outcome.UserException, last,
@@ -110,4 +119,16 @@ func TestTheProgramThatEndedLastDecides(t *testing.T) {
 			require.Contains(t, r.RootLine, c.root)
 		})
 	}
+}
+
+// A script that went on after a failed step, and whose next program did its work, succeeded if Slurm says so.
+func TestTheLastProgramSucceeded(t *testing.T) {
+	const failed = "+ srun python check.py\n" + noApex + "srun: error: gpu1: task 0: Exited with exit code 1\n"
+	const trained = "Loading the model\nEpoch 1/2 loss 2.3\nEpoch 2/2 loss 2.1\nTraining finished.\n"
+	next := failed + "+ srun python train.py\n" + trained
+	r := diagnosetest.With(t, next, diagnose.Context{JobState: "COMPLETED", ExitCode: "0:0"})
+	require.Equal(t, outcome.Success, r.Class)
+	require.Equal(t, "ModuleNotFoundError: No module named 'apex'", r.PassedOver[0].Text)
+	require.Equal(t, outcome.ImportError, diagnosetest.With(t, next, diagnose.Context{JobState: "FAILED", ExitCode: "1:0"}).Class)
+	require.Equal(t, outcome.ImportError, diagnosetest.With(t, failed+trained, diagnose.Context{JobState: "COMPLETED", ExitCode: "0:0"}).Class, "they may be of one program")
 }

@@ -114,7 +114,8 @@ func (j *job) anythingAfter(e *scan.Event) bool {
 // any progress. The progress after that is other tasks'.
 func (j *job) failedBeforeProgress(e *scan.Event) bool {
 	return e.Stack != nil && e.Form < pattern.Report && !e.Doubted && slices.ContainsFunc(j.events, func(o *scan.Event) bool {
-		return o.File == e.File && o.Off > e.Off && o.Agent && o.Exit > 0 && strings.HasPrefix(o.Text, "srun: ") && j.files[e.File].Iterated(e, o) == 0
+		return o.File == e.File && o.Off > e.Off && o.Agent && o.Exit > 0 && strings.HasPrefix(o.Text, "srun: ") &&
+			j.files[e.File].Iterated(e, o) == 0 && !j.files[e.File].CommandAfter(o.Off)
 	})
 }
 

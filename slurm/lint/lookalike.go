@@ -22,8 +22,9 @@ var lookalikeRules = []Rule{{
 }}
 
 // misplaced finds a lookalike where a shell's own character belongs: a dash before a
-// flag, a quotation mark at the edge of a word or a value, a blank anywhere.
-var misplaced = lazy.New(`^-?[‐‑‒–—―−－]+-?[A-Za-z]|(?:^|=)[“”„‘’]|[“”]$|[\x{a0}\x{2007}\x{2009}\x{202f}\x{3000}\x{200b}\x{2060}]`)
+// flag, a quotation mark at the edge of a word or a value, a blank anywhere. A pair of
+// quotation marks within a word is text, and one alone is what the command looks for.
+var misplaced = lazy.New(`^-?[‐‑‒–—―−－]+-?[A-Za-z]|(?:^|=)[“”„‘’].|^[^“„]+[“”]$|[\x{a0}\x{2007}\x{2009}\x{202f}\x{3000}\x{200b}\x{2060}]`)
 
 // lookalike reports the first such character of each line.
 func lookalike(c *checker) {

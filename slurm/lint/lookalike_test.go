@@ -24,6 +24,8 @@ func TestLookalikeCharacters(t *testing.T) {
 		"uv\u00a0run x\n" + run: "replace the character U+00A0, which looks like a blank, by a blank",
 		"#SBATCH –N 4\n" + run:  "type - in place of – (U+2013)",
 		"A=“a b\"\n" + run:      "type \" in place of “ (U+201C)",
+		"A=\"a b”\n" + run:      "type \" in place of ” (U+201D)",
+		run + " --name a”":      "type \" in place of ” (U+201D)",
 	} {
 		var found []lint.Finding
 		text := head + line + "\n"
@@ -40,6 +42,7 @@ func TestLookalikeCharacters(t *testing.T) {
 	}
 	for _, line := range []string{
 		"echo 训练：开始——“一号” it’s – done", `x="“a” – b"`, "# “a” —bf16", "cat <<EOF\n“a” —bf16\nEOF", "printf '%s' “a”",
+		"TITLE=我的“模型”", "grep -c “ notes.txt", "case $1 in “) exit 1 ;; esac",
 	} {
 		for _, f := range lint.CheckIn("a.sbatch", []byte(head+line+"\n"+run+"\n"), lang.ZH) {
 			require.NotEqual(t, "lookalike-character", f.Rule, line)

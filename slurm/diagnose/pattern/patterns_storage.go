@@ -23,7 +23,7 @@ var storagePatterns = []pattern{
 	// (python/ray/_raylet.pyx).
 	{outcome.UnknownExit, Death + 1, oneOf("may have exceeded k8s pod memory limits"), ``},
 	// Sites' own watchers of memory.
-	{outcome.HostOOM, Fact - 1, oneOf("exceed"), `\b(job|process|step|task)\b.*\bexceed(s|ed|ing) (its|the|your|their) (\w+ )?memory (quota|limit|allocation|request)`},
+	{outcome.HostOOM, Fact - 1, oneOf("exceed"), `\b(job|process|step|task)\b.*\bexceed(ed|ing) (its|the|your|their) (\w+ )?memory (quota|limit|allocation|request)`},
 	{outcome.HostOOM, Fact - 1, oneOf("memory+swap limit|memory limit at"), `hit (its )?memory`},
 	{outcome.UnknownExit, Death + 1, oneOf("exited unexpectedly with exit code"), ``}, // a data loader's worker exited by itself
 	{outcome.UnknownExit, Death + 1, oneOf("process pool was terminated abruptly"), ``},

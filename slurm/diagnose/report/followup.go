@@ -75,7 +75,7 @@ func (p PassedOver) said() lang.Text {
 // otherErrors lists the errors that are no cause.
 func (r Report) otherErrors(_ *Report, l lang.Lang) string {
 	if len(r.PassedOver) == 0 {
-		return said("No other error that the run survived.", "没有其他报错在出现之后运行仍在继续。").In(l)
+		return said("The log shows no other error after which the run went on.", "日志中没有其他“出现之后运行仍在继续”的报错。").In(l)
 	}
 	lines := []string{said("The run went on after these:", "这些报错之后运行仍在继续：").In(l)}
 	for _, p := range r.PassedOver {

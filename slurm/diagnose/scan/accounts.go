@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
@@ -13,6 +14,9 @@ type Account struct {
 	Mark
 	Jobs        []string // the job's ids; of an array's task its own id and "4711_3"; none if the lines do not tell
 	State, Exit string   // as printed: "OUT_OF_ME+", "1:0"
+	Before      int      // sentences of the log before the account
+	Behind      int      // sentences after it
+	rows        int      // sentences of its own after the line with the state
 	ran         ranBefore
 }
 
@@ -22,18 +26,20 @@ type accounts struct {
 	jobs  []string // under the heading of seff's output
 	until int      // the number of the line to which that output may extend
 	table int      // the number of the line to which the table of the last "JobID" may extend
+	head  int      // sentences before the heading of either
 }
 
 const (
 	seffHead    = 6   // lines to the one with the state
+	seffRows    = 7   // lines after that
 	sacctRows   = 100 // lines
 	mostAccount = 64  // accounts of one file
 )
 
 var (
 	seffState = lazy.New(`^State: ([A-Z_]+) \(exit code (\d+)`)
-	// sacctState matches the states of an ended job in a row; those of narrow columns end with a plus sign.
-	sacctState = lazy.New(`[ |](COMPLETED|FAILED|TIMEOUT|CANCELLED|OUT_OF_MEMORY|OUT_OF_ME|NODE_FAIL|PREEMPTED|BOOT_FAIL|DEADLINE)(\+)?(?: by \d+)?(?:[ |]|$)`)
+	// sacctState matches the states of a job in a row; those of narrow columns end with a plus sign.
+	sacctState = lazy.New(`[ |](RUNNING|PENDING|COMPLETED|FAILED|TIMEOUT|CANCELLED|OUT_OF_MEMORY|OUT_OF_ME|NODE_FAIL|PREEMPTED|BOOT_FAIL|DEADLINE)(\+)?(?: by \d+)?(?:[ |]|$)`)
 	sacctExit  = lazy.New(`[ |](\d{1,3}:\d{1,3})(?:[ |]|$)`)
 )
 
@@ -43,28 +49,33 @@ func (s *scanner) account(text string, off int64) {
 	switch c := text[0]; {
 	case len(a.all) >= mostAccount:
 	case c == 'J' && strings.HasPrefix(text, "Job ID: "):
-		a.jobs, a.until = []string{text[len("Job ID: "):]}, s.Lines+seffHead
+		a.jobs, a.until, a.head = []string{text[len("Job ID: "):]}, s.Lines+seffHead, s.Ran.Sentences
 	case c == 'A' && strings.HasPrefix(text, "Array Job ID: ") && s.Lines <= a.until:
 		a.jobs = append(a.jobs, text[len("Array Job ID: "):])
 	case c == 'S':
 		if g := seffState.FindStringSubmatch(text); g != nil {
 			if s.Lines > a.until {
-				a.jobs = nil
+				a.jobs, a.head = nil, s.Ran.Sentences
 			}
-			a.all = append(a.all, Account{Mark: Mark{Off: off, Text: text, At: s.now}, Jobs: a.jobs, State: g[1], Exit: g[2] + ":0", ran: s.Ran})
+			m := Mark{Off: off, Text: text, At: s.now}
+			a.all = append(a.all, Account{Mark: m, Jobs: a.jobs, State: g[1], Exit: g[2] + ":0", Before: a.head, rows: seffRows, ran: s.Ran})
 		}
 	case (c == ' ' || c == 'J') && strings.HasPrefix(strings.TrimLeft(text, " "), "JobID"):
-		a.table = s.Lines + sacctRows
+		a.table, a.head = s.Lines+sacctRows, s.Ran.Sentences
 	case (c == ' ' || logline.Digit(c)) && s.Lines <= a.table:
 		text = strings.TrimLeft(text, " ")
 		id := text[:min(len(text), strings.IndexFunc(text+" ", func(r rune) bool { return r != '_' && (r < '0' || r > '9') }))]
 		row := text[len(id):]
+		if n := len(a.all); n > 0 && strings.HasPrefix(row, ".") && slices.Contains(a.all[n-1].Jobs, id) {
+			a.all[n-1].rows++ // a step of the same job
+		}
 		if g := sacctState.FindStringSubmatch(row); g != nil && id != "" && strings.ContainsAny(row[:1], " |") {
 			exit := ""
 			if e := sacctExit.FindStringSubmatch(row); e != nil {
 				exit = e[1]
 			}
-			a.all = append(a.all, Account{Mark: Mark{Off: off, Text: text, At: s.now}, Jobs: []string{id}, State: g[1] + g[2], Exit: exit, ran: s.Ran})
+			m := Mark{Off: off, Text: text, At: s.now}
+			a.all = append(a.all, Account{Mark: m, Jobs: []string{id}, State: g[1] + g[2], Exit: exit, Before: a.head, ran: s.Ran})
 		}
 	}
 }
@@ -72,7 +83,9 @@ func (s *scanner) account(text string, off int64) {
 // Accounts returns the accounts of jobs at the end of a log.
 func (f *Facts) Accounts() (last []Account) {
 	for _, a := range f.accounts.all {
-		if a.ran.Phases == f.Ran.Phases && f.Ran.Sentences-a.ran.Sentences <= 2*LongTail && !f.iteratedSince(a.Off) {
+		behind := f.Ran.Sentences - a.ran.Sentences
+		a.Behind = max(0, behind-a.rows-1)
+		if a.ran.Phases == f.Ran.Phases && behind <= 2*LongTail && !f.iteratedSince(a.Off) {
 			last = append(last, a)
 		}
 	}

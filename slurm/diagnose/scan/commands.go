@@ -28,3 +28,9 @@ func (s *scanner) command(text string, off int64) {
 	}
 	s.Commands = append(s.Commands, Mark{Off: off, Text: text})
 }
+
+// CommandAfter reports whether the script started another program after a place, as "set -x" shows.
+func (f *Facts) CommandAfter(off int64) bool {
+	n := len(f.Commands)
+	return n > 1 && f.Commands[n-1].Off > off
+}

@@ -244,10 +244,10 @@ func (f *Facts) Ending() (e Ending) {
 }
 
 // iteratedSince reports whether so many iterations were reported after a place that no word there is one of
-// the end. A digest has so many of each file.
+// the end.
 func (f *Facts) iteratedSince(off int64) bool {
 	n := len(f.Progress)
-	return n >= Farewell && f.Progress[n-Farewell].Off > off
+	return n >= Enough && f.Progress[n-Enough].Off > off
 }
 
 // raisedAmid reports whether only bars that are not full follow a traceback: a bar is drawn once more as an

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatWasSaidBeforeManyIterations has words of an end and of a failure, and Megatron's iterations after
+// TestWhatWasSaidBeforeIterations has words of an end and of a failure, and Megatron's iterations after
 // them. A digest gives the same answer.
-func TestWhatWasSaidBeforeManyIterations(t *testing.T) {
+func TestWhatWasSaidBeforeIterations(t *testing.T) {
 	steps := func(from, to int) string {
 		var b strings.Builder
 		for n := from; n <= to; n++ {
@@ -26,14 +26,14 @@ func TestWhatWasSaidBeforeManyIterations(t *testing.T) {
 	}
 	const failed, written, finished, end = "The evaluation script failed\n", "The results were written to /w/out\n", "Training finished.\n", "Total time: 31 s\n"
 	for name, c := range map[string]struct{ log, class string }{
-		"a failure, and an end":              {steps(1, 9) + failed + steps(10, 300) + end, outcome.Success},
-		"a failure, eleven steps and an end": {steps(1, 9) + failed + steps(10, 20) + end, outcome.UnknownExit},
-		"a failure, twelve steps and an end": {steps(1, 9) + failed + steps(10, 21) + end, outcome.Success},
-		"words of an end":                    {steps(1, 9) + finished + steps(10, 300), outcome.UnknownExit},
-		"words of an end, eleven steps":      {steps(1, 9) + finished + steps(10, 20), outcome.Success},
-		"words of an end, twelve steps":      {steps(1, 9) + finished + steps(10, 21), outcome.UnknownExit},
-		"results":                            {steps(1, 9) + written + steps(10, 300), outcome.UnknownExit},
-		"results after the steps":            {steps(1, 300) + written, outcome.Success},
+		"a failure, and an end":             {steps(1, 9) + failed + steps(10, 300) + end, outcome.Success},
+		"a failure, two steps and an end":   {steps(1, 9) + failed + steps(10, 11) + end, outcome.UnknownExit},
+		"a failure, three steps and an end": {steps(1, 9) + failed + steps(10, 12) + end, outcome.Success},
+		"words of an end":                   {steps(1, 9) + finished + steps(10, 300), outcome.UnknownExit},
+		"words of an end, two steps":        {steps(1, 9) + finished + steps(10, 11), outcome.Success},
+		"words of an end, three steps":      {steps(1, 9) + finished + steps(10, 12), outcome.UnknownExit},
+		"results":                           {steps(1, 9) + written + steps(10, 300), outcome.UnknownExit},
+		"results after the steps":           {steps(1, 300) + written, outcome.Success},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := diagnosetest.Old(t, "Loading\n"+c.log)

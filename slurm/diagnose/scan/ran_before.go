@@ -73,6 +73,12 @@ func (f *Facts) Iterated(from, to *Event) (n int) {
 	return n
 }
 
+// IteratedOnlyUntil reports whether iterations were reported up to a place, and none after it.
+func (f *Facts) IteratedOnlyUntil(off int64) bool {
+	n := len(f.Progress)
+	return n > 0 && f.Progress[n-1].Off <= off
+}
+
 // NextRunAfter reports whether the lines after Slurm's message about the end of a job are another
 // run's, as after a requeue: there are too many, or they extend over too long a time.
 func (f *Facts) NextRunAfter(e *Event) bool {
