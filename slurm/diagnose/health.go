@@ -35,6 +35,8 @@ func (j *job) health() verdict {
 	switch {
 	case j.given.state() == slurm.Pending:
 		return verdict{class: outcome.Running, why: "not started"}
+	case j.slurmFailed(): // whatever the program says of its own work
+		return j.endedQuietly()
 	case j.finished() && !(known && running && j.stalled()), j.slurmCompleted(), !running && j.endsWell():
 		return verdict{class: outcome.Success, why: "finished"}
 	case known && !running, !known && (!dated || age > longGone || j.stalled() && !iterates || slices.ContainsFunc(j.files, (*scan.Facts).AtPrompt)):

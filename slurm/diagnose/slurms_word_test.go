@@ -3,6 +3,7 @@ package diagnose_test
 import (
 	"testing"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
@@ -97,4 +98,21 @@ func TestSlurmsWordDecidesWhereTheLogSaysLittle(t *testing.T) {
 	require.Contains(t, diagnosetest.With(t, quiet, diagnose.Context{JobState: "ENDED"}).Summary, stops)
 	require.NotContains(t, diagnosetest.With(t, quiet, diagnose.Context{JobState: "FAILED"}).Summary, stops, "Slurm knows of the failure")
 	require.NotContains(t, diagnosetest.With(t, quiet, diagnose.Context{JobState: "ENDED", ExitCode: "3:0"}).Summary, stops)
+}
+
+// What a program says of its own work is no success of a job that Slurm calls failed: a later command of the
+// script failed, or the processes did as they ended.
+func TestAJobThatSlurmCallsFailedIsNoSuccess(t *testing.T) {
+	for name, context := range map[string]diagnose.Context{
+		"the state":                   {JobState: "FAILED"},
+		"the exit code":               {JobState: "FAILED", ExitCode: "3:0"},
+		"the exit code without state": {JobState: "ENDED", ExitCode: "3:0"},
+	} {
+		r := diagnosetest.With(t, "starting\nTraining finished.\n", context)
+		require.Equal(t, outcome.UnknownExit, r.Class, name)
+		require.Equal(t, "Training finished.", r.RootLine, name)
+		require.Equal(t, "The last line", r.View(lang.EN).Sections[1].Heading, name)
+	}
+	r := diagnosetest.With(t, "starting\nTraining finished.\n", diagnose.Context{JobState: "COMPLETED", ExitCode: "0:0"})
+	require.Equal(t, outcome.Success, r.Class)
 }
