@@ -58,6 +58,7 @@ func TestSlurmsAccountInALog(t *testing.T) {
 		"sacct: cancelled":               {"slurm-4711.out", sacct("CANCELLED+", "0:0"), "", outcome.SlurmCancelled, "4711              train"},
 		"sacct: failed":                  {"slurm-4711.out", sacct("FAILED", "3:0"), "", outcome.UnknownExit, "4711              train"},
 		"sacct: completed":               {"slurm-4711.out", sacct("COMPLETED", "0:0"), "", outcome.Success, ""},
+		"sacct: every digit":             {"slurm-1234567890.out", columns + "1234567890        train    TIMEOUT      0:0\n", "", outcome.SlurmTimeLimit, "1234567890        train"},
 		"sacct: it runs":                 {"slurm-4711.out", sacct("RUNNING", "0:0"), "", outcome.Running, ""},
 		"sacct: parsable":                {"slurm-4711.out", "JobID|State|ExitCode\n4711|CANCELLED by 1001|0:0\n4711.batch|FAILED|1:0\n", "", outcome.SlurmCancelled, "4711|CANCELLED by 1001|0:0"},
 		"sacct: only a step of it":       {"slurm-4711.out", columns + "4711              train    RUNNING      0:0\n4711.0            train    TIMEOUT      0:0\n", "", outcome.Running, ""},

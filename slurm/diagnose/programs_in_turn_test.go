@@ -29,15 +29,18 @@ func TestTheProgramThatEndedLastDecides(t *testing.T) {
 	ranks := []string{"[rank0]: ", "[rank1]: "}
 	limit := "slurmstepd: error: *** JOB 7 ON gpu1 CANCELLED AT 2026-03-01T10:06:00 DUE TO TIME LIMIT ***\n"
 	for name, c := range map[string]struct{ log, class, root string }{
-		"two scripts":                  {raise("a.py", first) + works + raise("b.py", last), outcome.UserException, last},
-		"of two ranks each":            {raise("a.py", first, ranks...) + works + raise("b.py", last, ranks...), outcome.UserException, last},
-		"by srun's labels":             {raise("a.py", first, "0: ", "1: ") + works + raise("b.py", last, "0: ", "1: "), outcome.UserException, last},
-		"three scripts":                {raise("a.py", first) + works + raise("b.py", "KeyError: 'b'") + works + raise("c.py", last), outcome.UserException, last},
-		"two modules":                  {raise("a/x.py", first) + works + raise("b/y.py", last), outcome.UserException, last},
-		"nothing between":              {raise("a.py", first) + raise("b.py", last), outcome.CUDAOOM, first},
-		"two lines between":            {raise("a.py", first) + "Loading the model\nThe optimizer is Adam\n" + raise("b.py", last), outcome.CUDAOOM, first},
-		"each of its own rank":         {raise("a.py", first, ranks[0]) + works + raise("b.py", last, ranks[1]), outcome.CUDAOOM, first},
-		"side by side":                 {raise("a.py", first) + works + raise("b.py", "KeyError: 'b'") + works + raise("a.py", first), outcome.CUDAOOM, first},
+		"two scripts":          {raise("a.py", first) + works + raise("b.py", last), outcome.UserException, last},
+		"of two ranks each":    {raise("a.py", first, ranks...) + works + raise("b.py", last, ranks...), outcome.UserException, last},
+		"by srun's labels":     {raise("a.py", first, "0: ", "1: ") + works + raise("b.py", last, "0: ", "1: "), outcome.UserException, last},
+		"three scripts":        {raise("a.py", first) + works + raise("b.py", "KeyError: 'b'") + works + raise("c.py", last), outcome.UserException, last},
+		"two modules":          {raise("a/x.py", first) + works + raise("b/y.py", last), outcome.UserException, last},
+		"nothing between":      {raise("a.py", first) + raise("b.py", last), outcome.CUDAOOM, first},
+		"two lines between":    {raise("a.py", first) + "Loading the model\nThe optimizer is Adam\n" + raise("b.py", last), outcome.CUDAOOM, first},
+		"each of its own rank": {raise("a.py", first, ranks[0]) + works + raise("b.py", last, ranks[1]), outcome.CUDAOOM, first},
+		"side by side":         {raise("a.py", first) + works + raise("b.py", "KeyError: 'b'") + works + raise("a.py", first), outcome.CUDAOOM, first},
+		"side by side, each time another end": {
+			raise("a.py", first) + works + raise("b.py", "KeyError: 'b'") + works + raise("a.py", last), outcome.CUDAOOM, first,
+		},
 		"it lacks what the first made": {raise("a.py", last) + works + raise("b.py", "FileNotFoundError: [Errno 2] No such file or directory: '/w/x.bin'"), outcome.UserException, last},
 		"nobody answers it":            {raise("a.py", last) + works + raise("b.py", "ConnectionRefusedError: [Errno 111] Connection refused"), outcome.UserException, last},
 		"it started the first":         {raise("a.py", first) + works + raise("b.py", "RuntimeError: the run ended with code 1"), outcome.CUDAOOM, first},
@@ -57,6 +60,19 @@ func TestTheProgramThatEndedLastDecides(t *testing.T) {
 			"+ python convert.py\n" + raise("a.py", first) + "+ srun python train.py\nLoading the model\n" + limit,
 			outcome.SlurmTimeLimit, strings.TrimSpace(limit),
 		},
+		"the shell tells of a third command after two scripts": {
+			"+ python convert.py\n" + raise("a.py", first) + works + raise("b.py", last) + "+ srun python train.py\nLoading the model\n" + limit,
+			outcome.SlurmTimeLimit, strings.TrimSpace(limit),
+		},
+		"only a step of the other command is cancelled": {
+			"+ python convert.py\n" + raise("a.py", first) + "+ srun python train.py\nLoading the model\n" +
+				"slurmstepd: error: *** STEP 7.0 ON gpu1 CANCELLED AT 2026-03-01T10:06:00 ***\n",
+			outcome.CUDAOOM, first,
+		},
+		"only the other command fails, for want of a file": {
+			"+ python convert.py\nAll is well\n+ python b.py\nLoading the model\n" + raise("b.py", "FileNotFoundError: [Errno 2] No such file or directory: '/w/x.bin'"),
+			outcome.DatasetMissing, "/w/x.bin",
+		},
 		"no command after it":       {"+ python convert.py\n" + raise("a.py", first) + "Loading the model\n" + limit, outcome.CUDAOOM, first},
 		"the same for each rank":    {"+ python a.py 0\n" + raise("a.py", first) + "+ python a.py 1\nLoading the model\n" + limit, outcome.CUDAOOM, first},
 		"a command that no program": {"+ python a.py\n" + raise("a.py", first) + "+ date\nLoading the model\n" + limit, outcome.CUDAOOM, first},
@@ -69,6 +85,11 @@ func TestTheProgramThatEndedLastDecides(t *testing.T) {
 			"srun: error: gpu1: task 0: Out Of Memory\nslurmstepd: error: Detected 1 oom_kill event in StepId=77.0. Some of the step tasks have been OOM Killed.\n" +
 				works + raise("b.py", last) + exited,
 			outcome.UserException, last,
+		},
+		"another step, whose daemon writes": {
+			"srun: error: gpu1: task 0: Out Of Memory\n" + works + works + "slurmstepd: error: Detected 1 oom_kill event in StepId=77.1. Some of the step tasks have been OOM Killed.\n" +
+				"srun: error: gpu1: task 0: Out Of Memory\n",
+			outcome.HostOOM, "StepId=77.1",
 		},
 		"another task of the step": {
 			"srun: error: gpu1: task 1: Out Of Memory\n" + works + raise("b.py", last) + exited,
