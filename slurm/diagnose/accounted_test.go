@@ -29,25 +29,28 @@ func TestSlurmsAccountInALog(t *testing.T) {
 	for name, c := range map[string]struct {
 		file, log, state, class, root string
 	}{
-		"out of memory":             {"slurm-4711.out", seff(job, "OUT_OF_MEMORY (exit code 0)"), "", outcome.HostOOM, "State: OUT_OF_MEMORY (exit code 0)"},
-		"the time limit":            {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)"), "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
-		"cancelled":                 {"slurm-4711.out", seff(job, "CANCELLED (exit code 0)"), "", outcome.SlurmCancelled, "State: CANCELLED (exit code 0)"},
-		"preempted":                 {"slurm-4711.out", seff(job, "PREEMPTED (exit code 0)"), "", outcome.SlurmPreempted, "State: PREEMPTED (exit code 0)"},
-		"failed":                    {"slurm-4711.out", seff(job, "FAILED (exit code 3)"), "", outcome.UnknownExit, "State: FAILED (exit code 3)"},
-		"completed":                 {"slurm-4711.out", seff(job, "COMPLETED (exit code 0)"), "", outcome.Success, ""},
-		"it runs":                   {"slurm-4711.out", seff(job, "RUNNING"), "", outcome.Running, ""},
-		"of a task":                 {"slurm-4711_3.out", seff(task, "TIMEOUT (exit code 0)"), "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
-		"of another task":           {"slurm-4711_4.out", seff(task, "TIMEOUT (exit code 0)"), "", outcome.Running, ""},
-		"of another job":            {"slurm-4712.out", seff(job, "TIMEOUT (exit code 0)"), "", outcome.Running, ""},
-		"a name without an id":      {"train.log", seff(job, "TIMEOUT (exit code 0)"), "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
-		"no id, and of two jobs":    {"train.log", seff("Job ID: 4710\n", "FAILED (exit code 1)") + seff(job, "TIMEOUT (exit code 0)"), "ENDED", outcome.UnknownExit, ""},
-		"of two jobs":               {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)") + seff("Job ID: 4710\n", "CANCELLED (exit code 0)"), "", outcome.SlurmTimeLimit, ""},
-		"a state alone":             {"slurm-4711.out", "State: TIMEOUT (exit code 0)\n", "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
-		"a program's state":         {"slurm-4711.out", "State: BROKEN (exit code 3)\nCounting\n", "", outcome.UnknownExit, ""},
-		"Slurm itself knows better": {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)"), "PREEMPTED", outcome.SlurmPreempted, ""},
-		"it ended":                  {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)"), "ENDED", outcome.SlurmTimeLimit, ""},
-		"an exception says why":     {"slurm-4711.out", diagnosetest.Raised("KeyError: 'a'") + seff(job, "FAILED (exit code 1)"), "", outcome.UserException, "KeyError: 'a'"},
-		"many lines follow":         {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)") + strings.Repeat("A row of numbers\n", 101), "", outcome.Running, ""},
+		"out of memory":                    {"slurm-4711.out", seff(job, "OUT_OF_MEMORY (exit code 0)"), "", outcome.HostOOM, "State: OUT_OF_MEMORY (exit code 0)"},
+		"the time limit":                   {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)"), "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
+		"cancelled":                        {"slurm-4711.out", seff(job, "CANCELLED (exit code 0)"), "", outcome.SlurmCancelled, "State: CANCELLED (exit code 0)"},
+		"preempted":                        {"slurm-4711.out", seff(job, "PREEMPTED (exit code 0)"), "", outcome.SlurmPreempted, "State: PREEMPTED (exit code 0)"},
+		"failed":                           {"slurm-4711.out", seff(job, "FAILED (exit code 3)"), "", outcome.UnknownExit, "State: FAILED (exit code 3)"},
+		"completed":                        {"slurm-4711.out", seff(job, "COMPLETED (exit code 0)"), "", outcome.Success, ""},
+		"it runs":                          {"slurm-4711.out", seff(job, "RUNNING"), "", outcome.Running, ""},
+		"of a task":                        {"slurm-4711_3.out", seff(task, "TIMEOUT (exit code 0)"), "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
+		"of another task":                  {"slurm-4711_4.out", seff(task, "TIMEOUT (exit code 0)"), "", outcome.Running, ""},
+		"of another job":                   {"slurm-4712.out", seff(job, "TIMEOUT (exit code 0)"), "", outcome.Running, ""},
+		"a name without an id":             {"train.log", seff(job, "TIMEOUT (exit code 0)"), "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
+		"a name with a short number":       {"gpt-128.log", seff(job, "TIMEOUT (exit code 0)"), "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
+		"no id, and again after a requeue": {"train.log", seff(job, "PREEMPTED (exit code 0)") + seff(job, "TIMEOUT (exit code 0)"), "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
+		"of a job whose id begins alike":   {"slurm-47110.out", seff(job, "TIMEOUT (exit code 0)"), "", outcome.Running, ""},
+		"no id, and of two jobs":           {"train.log", seff("Job ID: 4710\n", "FAILED (exit code 1)") + seff(job, "TIMEOUT (exit code 0)"), "ENDED", outcome.UnknownExit, ""},
+		"of two jobs":                      {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)") + seff("Job ID: 4710\n", "CANCELLED (exit code 0)"), "", outcome.SlurmTimeLimit, ""},
+		"a state alone":                    {"slurm-4711.out", "State: TIMEOUT (exit code 0)\n", "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
+		"a program's state":                {"slurm-4711.out", "State: BROKEN (exit code 3)\nCounting\n", "", outcome.UnknownExit, ""},
+		"Slurm itself knows better":        {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)"), "PREEMPTED", outcome.SlurmPreempted, ""},
+		"it ended":                         {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)"), "ENDED", outcome.SlurmTimeLimit, ""},
+		"an exception says why":            {"slurm-4711.out", diagnosetest.Raised("KeyError: 'a'") + seff(job, "FAILED (exit code 1)"), "", outcome.UserException, "KeyError: 'a'"},
+		"many lines follow":                {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)") + strings.Repeat("A row of numbers\n", 101), "", outcome.Running, ""},
 		"iterations follow": {
 			"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)") + diagnosetest.Rounds(12, " iteration {n}/ 400 | elapsed time per iteration (ms): 5000.0 | lm loss: 2.0E+00 |\n"),
 			"", outcome.Running, "",
@@ -84,4 +87,20 @@ func TestTheExitCodeInAnAccount(t *testing.T) {
 	require.Equal(t, outcome.UnknownExit, r.Class)
 	require.Equal(t, []string{"FAILED", "3:0"}, []string{r.State, r.ExitCode})
 	require.Equal(t, "4:0", diagnosetest.With(t, row, diagnose.Context{ExitCode: "4:0"}).ExitCode, "the caller knows it")
+}
+
+// What is not the end of the whole job says nothing of its state.
+func TestAnAccountThatIsNotTheJobsEnd(t *testing.T) {
+	age := int64(700)
+	for name, c := range map[string]struct {
+		log   string
+		given diagnose.Context
+	}{
+		"it was completing when it asked, and then was silent": {"State: COMPLETING (exit code 1)\n", diagnose.Context{SecondsSinceLastWrite: &age}},
+		"of one task, and the logs are the array's":            {"JobID|State\n4711_3|TIMEOUT\n", diagnose.Context{Array: true, SecondsSinceLastWrite: &age}},
+	} {
+		r := diagnosetest.With(t, "Reading a shard\n"+c.log, c.given)
+		require.Equal(t, outcome.UnknownExit, r.Class, name)
+		require.Empty(t, r.State, name)
+	}
 }
