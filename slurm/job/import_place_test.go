@@ -31,6 +31,20 @@ func TestAFolderOfTheImageIsNoWorktree(t *testing.T) {
 	require.Equal(t, "/w", spec.Worktree, "a mount that the file does not show may cover it")
 }
 
+// A folder that is relative to one that nobody knows is no worktree, and none of the container.
+func TestARelativeFolderIsNoWorktree(t *testing.T) {
+	for name, text := range map[string]string{
+		"of sbatch":          "#SBATCH --chdir=sub\nsrun python -m torch.distributed.run --nproc-per-node=8 train.py\n",
+		"in the container":   "srun --container-image=/i.sqsh bash -c \"cd sub; python -m torch.distributed.run --nproc-per-node=8 train.py\"\n",
+		"of the batch shell": "cd sub\nsrun python -m torch.distributed.run --nproc-per-node=8 train.py\n",
+	} {
+		spec, ns := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=2 --gpus-per-node=8\n"+text))
+		require.Empty(t, spec.Worktree, name)
+		require.Empty(t, spec.Container.Workdir, name)
+		require.Contains(t, notes(ns), "give worktree", name)
+	}
+}
+
 func TestAContainerThatCannotBeRenderedIsNamed(t *testing.T) {
 	spec, ns := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8\ncd /w\nsrun shifter --image=a/b:c python -m torch.distributed.run --nproc-per-node=8 train.py\n"))
 	require.Empty(t, spec.Container)
@@ -98,6 +112,17 @@ func TestWordsOfALauncherThatOnlyLauncherArgvExpresses(t *testing.T) {
 		require.Equal(t, tt.script, spec.Script, name)
 		require.Equal(t, tt.argv, strings.Join(spec.LauncherArgv, " "), name)
 	}
+}
+
+// What the options of such a launcher say beyond their words.
+func TestNumbersAndSwitchesOfALauncherOfItsOwn(t *testing.T) {
+	spec, ns := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=1 --gpus-per-node=4\ncd /w\n"+
+		"srun accelerate launch --num_machines 2 --main_process_port 6000 --num_processes 7 --use_deepspeed --config_file $CFG -m pkg.train\n"))
+	require.Equal(t, 6000, *spec.MasterPort)
+	require.Contains(t, spec.LauncherArgv, "--use_deepspeed")
+	require.Contains(t, notes(ns), "--num_processes=7: the specification starts one process for each GPU")
+	require.Contains(t, notes(ns), "--config_file=$CFG: the file does not show this value")
+	require.NotContains(t, strings.Join(spec.LauncherArgv, " "), "$CFG")
 }
 
 func TestAMountOfApptainerByItsKeysIsImported(t *testing.T) {
