@@ -155,5 +155,25 @@ func TestQuestionsAboutAJobThatRunsAreNotAnsweredFromADiagnosis(t *testing.T) {
 		c := submitted(t, s)
 		s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1.1", "thread_ts": c.TS, "text": "<@UBOT> when will it start?"})
 		s.said("gpt · waiting · 4711")
+
+		log := filepath.Join(t.TempDir(), "gpt-4711.out")
+		require.NoError(t, os.WriteFile(log, []byte(" [2026-11-20 12:00:01] iteration       40/     100 | elapsed time per iteration (ms): 1234.5 | lm loss: 2.3E+00 |\n"), 0o600))
+		job := slurm.Job{ID: "4711", Name: "gpt", User: "ada", Cluster: "yard", State: slurm.Running, GPUs: 8, Nodes: []string{"gpu-07"}, Stdout: log}
+		s.yard.put(job)
+		require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: job}))
+		s.said("gpt · running · 4711")
+		require.NotContains(t, text(s.inThread(c, "any other errors?", "1.2")[0]), "survived", "nothing has ended yet")
+	})
+}
+
+// A diagnosis is made where the thread does not show one yet.
+func TestAThreadThatShowsNoDiagnosisGetsOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		c := failedJob(t, s)
+		answer := text(s.inThread(c, "diagnose", "1.1")[0])
+		require.Contains(t, answer, "GPU out of memory")
+		require.NotContains(t, answer, "still holds")
 	})
 }

@@ -411,3 +411,16 @@ func TestWithoutALogThereIsNoCause(t *testing.T) {
 	_, ok := s.readJob(s.ctx, "no such operation", n.Job)
 	require.False(t, ok)
 }
+
+// A cause that no button mends says all there is to do.
+func TestACauseWithoutAButtonSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	s := set(t)
+	log := filepath.Join(t.TempDir(), "gpt-9.out")
+	require.NoError(t, os.WriteFile(log, []byte("[gpu1:0]: RuntimeError: CUDA error: uncorrectable ECC error encountered\n"), 0o600))
+	n := card.News{Job: slurm.Job{ID: "9", Cluster: "test", User: "ada", State: slurm.Failed, Stdout: log, Nodes: []string{"gpu1"}}}
+	s.site.Put(n.Job)
+	require.NotNil(t, s.FindCause(s.ctx, &n, lang.EN))
+	require.Empty(t, n.Fix, "nothing is known of its specification")
+	require.Contains(t, fmt.Sprint(*n.Cause), "Resubmit with --exclude=gpu1")
+}

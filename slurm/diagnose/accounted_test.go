@@ -48,13 +48,16 @@ func TestSlurmsAccountInALog(t *testing.T) {
 			"slurm-4711.out", diagnosetest.Raised("KeyError: 'a'") + "Training a second time\nThe best epoch is 3\nTesting\nTraining finished.\n" + seff(job, "COMPLETED (exit code 0)"),
 			"", outcome.Success, "",
 		},
-		"of two jobs":               {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)") + seff("Job ID: 4710\n", "CANCELLED (exit code 0)"), "", outcome.SlurmTimeLimit, ""},
-		"a state alone":             {"slurm-4711.out", "State: TIMEOUT (exit code 0)\n", "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
-		"a program's state":         {"slurm-4711.out", "State: BROKEN (exit code 3)\nCounting\n", "", outcome.UnknownExit, ""},
-		"Slurm itself knows better": {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)"), "PREEMPTED", outcome.SlurmPreempted, ""},
-		"it ended":                  {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)"), "ENDED", outcome.SlurmTimeLimit, ""},
-		"an exception says why":     {"slurm-4711.out", diagnosetest.Raised("KeyError: 'a'") + seff(job, "FAILED (exit code 1)"), "", outcome.UserException, "KeyError: 'a'"},
-		"many lines follow":         {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)") + strings.Repeat("A row of numbers\n", 101), "", outcome.Running, ""},
+		"of two jobs":                      {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)") + seff("Job ID: 4710\n", "CANCELLED (exit code 0)"), "", outcome.SlurmTimeLimit, ""},
+		"a state alone":                    {"slurm-4711.out", "State: TIMEOUT (exit code 0)\n", "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
+		"a program's state":                {"slurm-4711.out", "State: BROKEN (exit code 3)\nCounting\n", "", outcome.UnknownExit, ""},
+		"Slurm itself knows better":        {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)"), "PREEMPTED", outcome.SlurmPreempted, ""},
+		"it ended":                         {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)"), "ENDED", outcome.SlurmTimeLimit, ""},
+		"an exception says why":            {"slurm-4711.out", diagnosetest.Raised("KeyError: 'a'") + seff(job, "FAILED (exit code 1)"), "", outcome.UserException, "KeyError: 'a'"},
+		"many lines follow":                {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)") + strings.Repeat("A row of numbers\n", 101), "", outcome.Running, ""},
+		"a name with a short number":       {"gpt-128.log", seff(job, "TIMEOUT (exit code 0)"), "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
+		"no id, and again after a requeue": {"train.log", seff(job, "PREEMPTED (exit code 0)") + seff(job, "TIMEOUT (exit code 0)"), "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
+		"of a job whose id begins alike":   {"slurm-47110.out", seff(job, "TIMEOUT (exit code 0)"), "", outcome.Running, ""},
 		"iterations follow": {
 			"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)") + diagnosetest.Rounds(12, " iteration {n}/ 400 | elapsed time per iteration (ms): 5000.0 | lm loss: 2.0E+00 |\n"),
 			"", outcome.Running, "",
@@ -65,6 +68,7 @@ func TestSlurmsAccountInALog(t *testing.T) {
 		"sacct: cancelled":               {"slurm-4711.out", sacct("CANCELLED+", "0:0"), "", outcome.SlurmCancelled, "4711              train"},
 		"sacct: failed":                  {"slurm-4711.out", sacct("FAILED", "3:0"), "", outcome.UnknownExit, "4711              train"},
 		"sacct: completed":               {"slurm-4711.out", sacct("COMPLETED", "0:0"), "", outcome.Success, ""},
+		"sacct: every digit":             {"slurm-1234567890.out", columns + "1234567890        train    TIMEOUT      0:0\n", "", outcome.SlurmTimeLimit, "1234567890        train"},
 		"sacct: it runs":                 {"slurm-4711.out", sacct("RUNNING", "0:0"), "", outcome.Running, ""},
 		"sacct: parsable":                {"slurm-4711.out", "JobID|State|ExitCode\n4711|CANCELLED by 1001|0:0\n4711.batch|FAILED|1:0\n", "", outcome.SlurmCancelled, "4711|CANCELLED by 1001|0:0"},
 		"sacct: only a step of it":       {"slurm-4711.out", columns + "4711              train    RUNNING      0:0\n4711.0            train    TIMEOUT      0:0\n", "", outcome.Running, ""},
@@ -104,4 +108,20 @@ func TestTheExitCodeInAnAccount(t *testing.T) {
 	require.Equal(t, outcome.UnknownExit, r.Class)
 	require.Equal(t, []string{"FAILED", "3:0"}, []string{r.State, r.ExitCode})
 	require.Equal(t, "4:0", diagnosetest.With(t, row, diagnose.Context{ExitCode: "4:0"}).ExitCode, "the caller knows it")
+}
+
+// What is not the end of the whole job says nothing of its state.
+func TestAnAccountThatIsNotTheJobsEnd(t *testing.T) {
+	age := int64(700)
+	for name, c := range map[string]struct {
+		log   string
+		given diagnose.Context
+	}{
+		"it was completing when it asked, and then was silent": {"State: COMPLETING (exit code 1)\n", diagnose.Context{SecondsSinceLastWrite: &age}},
+		"of one task, and the logs are the array's":            {"JobID|State\n4711_3|TIMEOUT\n", diagnose.Context{Array: true, SecondsSinceLastWrite: &age}},
+	} {
+		r := diagnosetest.With(t, "Reading a shard\n"+c.log, c.given)
+		require.Equal(t, outcome.UnknownExit, r.Class, name)
+		require.Empty(t, r.State, name)
+	}
 }

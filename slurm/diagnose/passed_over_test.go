@@ -87,6 +87,13 @@ func TestTheFailureOfAnEarlierProgramIsNamed(t *testing.T) {
 	require.Equal(t, 7, r.PassedOver[0].Lines)
 }
 
+// The iterations before an error do not show that the run survived it.
+func TestOnlyIterationsAfterASurvivedErrorCount(t *testing.T) {
+	r := diagnosetest.Text(t, threeSteps+threeSteps+noApex+threeSteps+timeLimit)
+	require.Len(t, r.PassedOver, 1)
+	require.Equal(t, 3, r.PassedOver[0].Iterations)
+}
+
 // What ended the run, and what other ranks report of it, is not among them.
 func TestTheCauseIsNotAmongTheSurvivedErrors(t *testing.T) {
 	r := diagnosetest.Text(t, threeSteps+diagnosetest.OOMLog)

@@ -50,6 +50,9 @@ func TestTheProgramThatEndedLastDecides(t *testing.T) {
 		"a plot after a training":        {trained + raise("a.py", first) + works + raise("plot.py", "IndexError: list index out of range"), outcome.CUDAOOM, first},
 		"two programs after a training":  {trained + "Training finished.\n" + raise("a.py", "KeyError: 'a'") + works + raise("b.py", last), outcome.UserException, last},
 		"a training after a preparation": {raise("prepare.py", "KeyError: 'a'") + trained + raise("b.py", first), outcome.CUDAOOM, first},
+		"side by side, each time another end": {
+			raise("a.py", first) + works + raise("b.py", "KeyError: 'b'") + works + raise("a.py", last), outcome.CUDAOOM, first,
+		},
 		"lacks it, a third does not": {
 			raise("a.py", "KeyError: 'a'") + works + raise("b.py", "FileNotFoundError: [Errno 2] No such file or directory: '/w/x.bin'") + works + raise("c.py", last),
 			outcome.UserException, last,
@@ -66,6 +69,19 @@ func TestTheProgramThatEndedLastDecides(t *testing.T) {
 			"+ python convert.py\n" + raise("a.py", first) + "+ srun python train.py\nLoading the model\n" + limit,
 			outcome.SlurmTimeLimit, strings.TrimSpace(limit),
 		},
+		"the shell tells of a third command after two scripts": {
+			"+ python convert.py\n" + raise("a.py", first) + works + raise("b.py", last) + "+ srun python train.py\nLoading the model\n" + limit,
+			outcome.SlurmTimeLimit, strings.TrimSpace(limit),
+		},
+		"only a step of the other command is cancelled": {
+			"+ python convert.py\n" + raise("a.py", first) + "+ srun python train.py\nLoading the model\n" +
+				"slurmstepd: error: *** STEP 7.0 ON gpu1 CANCELLED AT 2026-03-01T10:06:00 ***\n",
+			outcome.CUDAOOM, first,
+		},
+		"only the other command fails, for want of a file": {
+			"+ python convert.py\nAll is well\n+ python b.py\nLoading the model\n" + raise("b.py", "FileNotFoundError: [Errno 2] No such file or directory: '/w/x.bin'"),
+			outcome.DatasetMissing, "/w/x.bin",
+		},
 		"no command after it":       {"+ python convert.py\n" + raise("a.py", first) + "Loading the model\n" + limit, outcome.CUDAOOM, first},
 		"the same for each rank":    {"+ python a.py 0\n" + raise("a.py", first) + "+ python a.py 1\nLoading the model\n" + limit, outcome.CUDAOOM, first},
 		"a command that no program": {"+ python a.py\n" + raise("a.py", first) + "+ date\nLoading the model\n" + limit, outcome.CUDAOOM, first},
@@ -78,6 +94,11 @@ func TestTheProgramThatEndedLastDecides(t *testing.T) {
 			"srun: error: gpu1: task 0: Out Of Memory\nslurmstepd: error: Detected 1 oom_kill event in StepId=77.0. Some of the step tasks have been OOM Killed.\n" +
 				works + raise("b.py", last) + exited,
 			outcome.UserException, last,
+		},
+		"another step, whose daemon writes": {
+			"srun: error: gpu1: task 0: Out Of Memory\n" + works + works + "slurmstepd: error: Detected 1 oom_kill event in StepId=77.1. Some of the step tasks have been OOM Killed.\n" +
+				"srun: error: gpu1: task 0: Out Of Memory\n",
+			outcome.HostOOM, "StepId=77.1",
 		},
 		"another task of the step": {
 			"srun: error: gpu1: task 1: Out Of Memory\n" + works + raise("b.py", last) + exited,

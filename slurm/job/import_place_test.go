@@ -1,6 +1,7 @@
 package job_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,6 +29,20 @@ func TestAFolderOfTheImageIsNoWorktree(t *testing.T) {
 
 	spec, _ = job.Import("x", []byte(head+"srun --container-image=/i.sqsh --container-mounts=$MOUNTS bash -c 'cd /w; python -m torch.distributed.run --nproc-per-node=8 train.py'\n"))
 	require.Equal(t, "/w", spec.Worktree, "a mount that the file does not show may cover it")
+}
+
+// A folder that is relative to one that nobody knows is no worktree, and none of the container.
+func TestARelativeFolderIsNoWorktree(t *testing.T) {
+	for name, text := range map[string]string{
+		"of sbatch":          "#SBATCH --chdir=sub\nsrun python -m torch.distributed.run --nproc-per-node=8 train.py\n",
+		"in the container":   "srun --container-image=/i.sqsh bash -c \"cd sub; python -m torch.distributed.run --nproc-per-node=8 train.py\"\n",
+		"of the batch shell": "cd sub\nsrun python -m torch.distributed.run --nproc-per-node=8 train.py\n",
+	} {
+		spec, ns := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=2 --gpus-per-node=8\n"+text))
+		require.Empty(t, spec.Worktree, name)
+		require.Empty(t, spec.Container.Workdir, name)
+		require.Contains(t, notes(ns), "give worktree", name)
+	}
 }
 
 func TestAContainerThatCannotBeRenderedIsNamed(t *testing.T) {
@@ -71,11 +86,43 @@ func TestAcceleratesOwnOptionsAreKept(t *testing.T) {
 	require.Empty(t, spec.Validate())
 	require.Empty(t, ns)
 
+	spec, _ = job.Import("x", []byte(head+"export PATH=/w/.venv/bin:$PATH\n"+run+"--config_file z3.yaml --num_processes 8 train.py'\n"))
+	require.Equal(t, []string{"/w/.venv/bin"}, spec.Path, "once")
+
+	spec, _ = job.Import("x", []byte(head+run+"--multi_gpu --num_processes 8 train.py'\n"))
+	require.Equal(t, job.Accelerate, spec.Launcher, "it renders several GPUs anyway")
+
 	spec, ns = job.Import("x", []byte(head+run+`--num_processes $((SLURM_NNODES * 4 - 1)) --rdzv_conf "rdzv_backend=c10d,timeout=9" train.py'`+"\n"))
 	require.Equal(t, job.Accelerate, spec.Launcher)
 	require.Equal(t, map[string]string{"timeout": "9"}, spec.Rdzv.Conf)
 	require.Contains(t, notes(ns), "--num_processes=7: the specification starts one process for each GPU")
 	require.Contains(t, notes(ns), "--rdzv-conf rdzv_backend=c10d: the launch gives the rendezvous itself")
+}
+
+// The words that start a module, or a launcher with options of its own.
+func TestWordsOfALauncherThatOnlyLauncherArgvExpresses(t *testing.T) {
+	const group = " --num_machines={nnodes} --num_processes={world_size} --machine_rank={node_rank} --main_process_ip={master_addr} --main_process_port={master_port}"
+	for name, tt := range map[string]struct{ run, script, argv string }{
+		"a module by accelerate":            {"accelerate launch --num_machines 2 --num_processes 8 -m pkg.train", "pkg.train", "accelerate launch" + group + " -m"},
+		"a module by deepspeed":             {"deepspeed --num_gpus 4 --module pkg.train", "pkg.train", "deepspeed --num_gpus={gpus_per_node} -m"},
+		"accelerate by uv":                  {"uv run accelerate launch --config_file z3.yaml --num_processes 8 train.py", "train.py", "uv run accelerate launch" + group + " --config_file=z3.yaml"},
+		"a module in one process of a node": {"python -m pkg.train", "pkg.train", "python -m"},
+	} {
+		spec, _ := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=1 --gpus-per-node=4\ncd /w\nsrun "+tt.run+"\n"))
+		require.Equal(t, tt.script, spec.Script, name)
+		require.Equal(t, tt.argv, strings.Join(spec.LauncherArgv, " "), name)
+	}
+}
+
+// What the options of such a launcher say beyond their words.
+func TestNumbersAndSwitchesOfALauncherOfItsOwn(t *testing.T) {
+	spec, ns := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=1 --gpus-per-node=4\ncd /w\n"+
+		"srun accelerate launch --num_machines 2 --main_process_port 6000 --num_processes 7 --use_deepspeed --config_file $CFG -m pkg.train\n"))
+	require.Equal(t, 6000, *spec.MasterPort)
+	require.Contains(t, spec.LauncherArgv, "--use_deepspeed")
+	require.Contains(t, notes(ns), "--num_processes=7: the specification starts one process for each GPU")
+	require.Contains(t, notes(ns), "--config_file=$CFG: the file does not show this value")
+	require.NotContains(t, strings.Join(spec.LauncherArgv, " "), "$CFG")
 }
 
 func TestAMountOfApptainerByItsKeysIsImported(t *testing.T) {

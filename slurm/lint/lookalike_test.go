@@ -16,16 +16,18 @@ func TestLookalikeCharacters(t *testing.T) {
 	head := "#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8 --time=60\ncd /work/x\n"
 	run := "uv run torchrun --standalone --nproc_per_node 8 train.py"
 	for line, fix := range map[string]string{
-		run + " —bf16":          "type - in place of — (U+2014)",
-		run + " -–lr 1":         "type - in place of – (U+2013)",
-		run + " --name “a b”":   "type \" in place of “ (U+201C)",
-		run + " --name=“a”":     "type \" in place of “ (U+201C)",
-		"export A=“x”\n" + run:  "type \" in place of “ (U+201C)",
-		"uv\u00a0run x\n" + run: "replace the character U+00A0, which looks like a blank, by a blank",
-		"#SBATCH –N 4\n" + run:  "type - in place of – (U+2013)",
-		"A=“a b\"\n" + run:      "type \" in place of “ (U+201C)",
-		"A=\"a b”\n" + run:      "type \" in place of ” (U+201D)",
-		run + " --name a”":      "type \" in place of ” (U+201D)",
+		run + " —bf16":                                "type - in place of — (U+2014)",
+		run + " -–lr 1":                               "type - in place of – (U+2013)",
+		run + " --name “a b”":                         "type \" in place of “ (U+201C)",
+		run + " --name=“a”":                           "type \" in place of “ (U+201C)",
+		"export A=“x”\n" + run:                        "type \" in place of “ (U+201C)",
+		"uv\u00a0run x\n" + run:                       "replace the character U+00A0, which looks like a blank, by a blank",
+		"#SBATCH –N 4\n" + run:                        "type - in place of – (U+2013)",
+		"A=“a b\"\n" + run:                            "type \" in place of “ (U+201C)",
+		"A=\"a b”\n" + run:                            "type \" in place of ” (U+201D)",
+		run + " --name a”":                            "type \" in place of ” (U+201D)",
+		"A=“x”\n" + run:                               "type \" in place of “ (U+201C)",
+		":\n# – a comment\n" + run + " --name \"a b”": "type \" in place of ” (U+201D)", // bash refuses it
 	} {
 		var found []lint.Finding
 		text := head + line + "\n"

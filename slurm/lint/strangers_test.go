@@ -99,7 +99,12 @@ func TestAProgramThatAddsFlagsMayAddValues(t *testing.T) {
 		require.Len(t, found, 1)
 		return found[0]
 	}
-	require.Equal(t, rules.Error, value("").Severity)
+	for name, more := range map[string]string{
+		"none": "", "two": " --structured-logs --fim-order a", "flags of Megatron-LM": " --bf16 --hidden-size 8 --num-attention-heads 2",
+		"two, and one of an earlier release": " --structured-logs --fim-order a --data-impl mmap",
+	} {
+		require.Equal(t, rules.Error, value(more).Severity, name)
+	}
 	require.Equal(t, rules.Warning, value(" --structured-logs --fim-order a --weighted-paths b").Severity)
 	require.Contains(t, value(" --structured-logs --fim-order a --weighted-paths b").Message, "unless your copy adds it")
 }

@@ -69,6 +69,18 @@ srun -l bash -c "RANK=\$SLURM_PROCID numactl --membind=0-3 $CMD"
 	require.Equal(t, []string{"--num-layers", "12", "--save", "$OUT/ckpt", "--hidden-size", "8192", "--fp8-format", "hybrid"}, argv)
 }
 
+// Of two arrays, of which a branch makes one, the one with words is read.
+func TestSettlePrefersAnArrayWithWords(t *testing.T) {
+	for name, branch := range map[string]string{
+		"the branch fills it":   "A=(); if [ -n \"$MORE\" ]; then A=(--lr 1); fi",
+		"the branch empties it": "A=(--lr 1); if [ -n \"$LESS\" ]; then A=(); fi",
+		"the branch sets it":    "if [ -n \"$MORE\" ]; then A=(--lr 1); fi",
+	} {
+		_, argv := training(t, branch+"\npython pretrain_gpt.py \"${A[@]}\"\n")
+		require.Equal(t, []string{"--lr", "1"}, argv, name)
+	}
+}
+
 func TestSettleKnowsWhereTheShellStands(t *testing.T) {
 	for src, want := range map[string]string{
 		"torchrun `pwd`/pretrain_gpt.py":                                         "./pretrain_gpt.py",

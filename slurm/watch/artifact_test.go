@@ -107,6 +107,8 @@ func TestSavedAndRisk(t *testing.T) {
 	start := now.Add(-time.Hour)
 	j := slurm.Job{State: slurm.Running, GPUs: 16, TimeLimitS: &limit, ElapsedS: 3600, StartedAt: &start}
 	require.InDelta(t, 48, watch.Saved(j), 0.01)
+	require.Zero(t, watch.Saved(slurm.Job{State: slurm.Running, GPUs: 16, ElapsedS: 3600}), "its time limit is not known")
+	require.Zero(t, watch.Saved(slurm.Job{State: slurm.Failed, GPUs: 16, TimeLimitS: &limit, ElapsedS: 3600}), "it has ended")
 
 	dir := t.TempDir()
 	_, ok, err := watch.LastCheckpoint(dir)

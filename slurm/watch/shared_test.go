@@ -150,6 +150,29 @@ func TestFirstCallersAtOnceAskOnce(t *testing.T) {
 	})
 }
 
+// While the queue stays as it is, no job ends: the accounts are asked again only after a change.
+func TestTheAccountsAreAskedOnceWhileTheQueueStays(t *testing.T) {
+	f := &slow{whole: &whole{fake: newFake(job("7", slurm.Running))}}
+	synctest.Test(t, func(t *testing.T) {
+		s := watch.NewShared(f, watch.Options{})
+		since := time.Now()
+		look := func(minutes int) (asked int) {
+			before := f.pasts
+			for range 4 * minutes {
+				_, err := s.Jobs(t.Context(), slurm.Filter{Since: since})
+				require.NoError(t, err)
+				time.Sleep(15 * time.Second)
+			}
+			return f.pasts - before
+		}
+		look(3)
+		require.Zero(t, look(20), "nothing changes")
+		f.set(func() { delete(f.queue, "7") })
+		require.Positive(t, look(3), "a job has gone")
+		require.Zero(t, look(20), "nothing changes")
+	})
+}
+
 // A reader that gives up does not wait for another reader's query.
 func TestWhoGivesUpIsNotHeld(t *testing.T) {
 	f := &slow{whole: &whole{fake: newFake(job("7", slurm.Running))}}

@@ -90,6 +90,20 @@ func TestALineIsFoundFarDown(t *testing.T) {
 	}
 }
 
+// Where a log has fewer lines, the last one is marked.
+func TestALineBehindTheEndIsTheLast(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	for name, log := range map[string]string{
+		"one line": "the last", "a line before it": "a\nthe last", "an empty line before it": "\nthe last", "two empty lines before it": "\n\nthe last",
+	} {
+		file := filepath.Join(t.TempDir(), "a.out")
+		opstest.Write(t, file, log)
+		w, err := ReadWindow(t.Context(), c, slurm.Job{User: "alice"}, file, Place{Line: 9})
+		require.NoError(t, err)
+		require.Equal(t, "the last", w.Lines[w.Mark], name)
+	}
+}
+
 // Lines are selected by their writer and severity, as the operation logs does.
 func TestAWindowOfOneRank(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,6 +25,9 @@ func TestTheBestPointOfASweepComesFirst(t *testing.T) {
 		text := "loading\n"
 		if loss != "" {
 			text = fmt.Sprintf(" [2026-06-11 10:00:00.000000] iteration       10/      10 | elapsed time per iteration (ms): 4000.0 | lm loss: %s |\n", loss)
+		}
+		if loss == "2.5E+00" { // a program that does not write how many there will be
+			text = strings.Replace(text, "/      10", "", 1)
 		}
 		if loss == "5.0E+00" {
 			text += " validation loss at iteration 10 | lm loss value: 2.0E+00 | lm loss PPL: 7.4E+00 |\n"
@@ -48,6 +52,7 @@ func TestTheBestPointOfASweepComesFirst(t *testing.T) {
 	text := opstest.Text(t, out, lang.EN)
 	require.Contains(t, text, "6 points, the best first")
 	require.Regexp(t, `lr=1e-7 +80_4 +COMPLETED +10/10 +5 +5 +2 +4\s`, text)
+	require.Regexp(t, `lr=1e-4 +80_1 +COMPLETED +10 +2\.5 `, text, "10 of a number that nobody knows is no 10/0")
 	require.Contains(t, text, "metrics 80_4")
 	require.Contains(t, opstest.Text(t, out, lang.ZH), "6 组参数")
 	_, err = opstest.Do(t, c, joblogs.Compare(), "--sweep", "81")
