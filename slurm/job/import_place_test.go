@@ -45,6 +45,13 @@ func TestARelativeFolderIsNoWorktree(t *testing.T) {
 	}
 }
 
+// The shell that starts the training may have gone to another folder than the batch shell.
+func TestTheWorktreeIsTheFolderInWhichTheTrainingStarts(t *testing.T) {
+	spec, _ := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8\ncd /lustre/me/runs\nsrun bash -c \"cd /lustre/me/code; python -m torch.distributed.run --nproc_per_node=8 train.py\"\n"))
+	require.Equal(t, "/lustre/me/code", spec.Worktree)
+	require.Equal(t, "train.py", spec.Script)
+}
+
 func TestAContainerThatCannotBeRenderedIsNamed(t *testing.T) {
 	spec, ns := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8\ncd /w\nsrun shifter --image=a/b:c python -m torch.distributed.run --nproc-per-node=8 train.py\n"))
 	require.Empty(t, spec.Container)

@@ -8,7 +8,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// worktree imports the working directory in which the batch shell starts the training.
+// worktree imports the working directory in which the training starts: that of the shell that starts it, or for
+// a container that of the batch shell.
 func (m *importer) worktree(st *script.Start) {
 	for sh := st.Shell; sh != nil && sh.Container != nil; sh = sh.Parent {
 		if dir, ok := sh.Dir.Literal(); ok && path.IsAbs(dir) && m.inImage(dir) {
@@ -16,7 +17,11 @@ func (m *importer) worktree(st *script.Start) {
 			break
 		}
 	}
-	for _, sh := range []*script.Shell{m.job.Shell, st.Shell} {
+	shells := []*script.Shell{st.Shell, m.job.Shell}
+	if st.Container != nil {
+		slices.Reverse(shells)
+	}
+	for _, sh := range shells {
 		for ; sh != nil; sh = sh.Parent {
 			if dir, ok := sh.Dir.Literal(); ok && path.IsAbs(dir) {
 				if sh.Container != nil && m.inImage(dir) {
