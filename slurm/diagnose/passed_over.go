@@ -10,8 +10,8 @@ import (
 )
 
 // passedOver returns the errors that a reader of the log may take for the cause, although their process, or
-// the script with its next program, went on: at most three, those that say most, in the order of the log. A message that several ranks wrote counts
-// once.
+// the script with its next program, went on: at most three, those that say most, in the order of the log. A
+// message that several ranks wrote counts once.
 func (j *job) passedOver(v verdict) []report.PassedOver {
 	var errs []*scan.Event
 	for _, e := range j.events {

@@ -28,13 +28,7 @@ func (j *job) ofLastProgram(causes, live []*scan.Event) (kept []*scan.Event) {
 	for i, here := range byFile {
 		for _, end := range slices.Backward(programEnds(j.files[i], here)) {
 			before := func(e *scan.Event) bool { return e.Off <= end }
-			last := firstEvent(here, func(e *scan.Event) bool { return !before(e) && scriptOf(e) != "" })
-			if last == nil {
-				last = firstEvent(here, func(e *scan.Event) bool { return !before(e) })
-			}
-			if last == nil {
-				last = firstEvent(live, func(e *scan.Event) bool { return e.File == i && !before(e) && scan.IsEnd(e.Class) && !e.StepOnly() })
-			}
+			last := firstAfter(end, here, live)
 			if last == nil || !slices.ContainsFunc(here, before) {
 				continue
 			}
@@ -60,6 +54,19 @@ func (j *job) ofLastProgram(causes, live []*scan.Event) (kept []*scan.Event) {
 		}
 	}
 	return kept
+}
+
+// firstAfter returns the failure of the program that began at an offset of a file: the first of the causes
+// here that names its script, else the first, else Slurm's end of the job.
+func firstAfter(end int64, here, live []*scan.Event) *scan.Event {
+	after := func(e *scan.Event) bool { return e.Off > end }
+	if e := firstEvent(here, func(e *scan.Event) bool { return after(e) && scriptOf(e) != "" }); e != nil {
+		return e
+	}
+	if e := firstEvent(here, after); e != nil {
+		return e
+	}
+	return firstEvent(live, func(e *scan.Event) bool { return e.File == here[0].File && after(e) && scan.IsEnd(e.Class) && !e.StepOnly() })
 }
 
 // programEnds returns the offsets in a file up to which all belongs to programs that had ended when the next
