@@ -106,7 +106,8 @@ func TestHowFarTheNextCheckpointIs(t *testing.T) {
 				for _, says := range c.says {
 					require.Contains(t, opstest.Text(t, out, lang.EN), says)
 				}
-				require.Equal(t, name == "no interval is known", !strings.Contains(opstest.Text(t, out, lang.EN), "the next is due in"))
+				require.Equal(t, c.interval == 0, !strings.Contains(opstest.Text(t, out, lang.EN), "the next is due in"))
+				require.Equal(t, c.interval == 0, out.(jobcontrol.StatusOut).Checkpoint.EveryS == nil, "an interval that is not known is null, not 0 s")
 				alarms, err := joblogs.Alarms(t.Context(), call, j)
 				require.NoError(t, err)
 				require.Equal(t, c.late != "", len(alarms) == 1, "%v", alarms)
