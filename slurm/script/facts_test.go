@@ -122,6 +122,7 @@ func TestOnlyExportedVariablesReachAProgram(t *testing.T) {
 		"export X":            "",
 		"export X=":           "X=",
 		"declare -x X=1":      "X=1",
+		"declare -i X=1":      "",
 		"set -a; X=1":         "X=1",
 		"export X=1; unset X": "",
 	} {

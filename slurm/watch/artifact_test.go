@@ -56,6 +56,12 @@ func TestArtifact(t *testing.T) {
 	a.JSON = "metrics.accuracy"
 	require.Contains(t, look(a, look(a, s)).Why, "has no metrics.accuracy")
 
+	write("out/gpt-7-b.json", "{}")
+	earlier := time.Now().Add(-time.Minute)
+	require.NoError(t, os.Chtimes(filepath.Join(dir, "out/gpt-7-b.json"), earlier, earlier))
+	require.Equal(t, filepath.Join(dir, "out/gpt-7-a.json"), look(a, watch.ArtifactState{}).Path, "the newest of several, whatever their names")
+	require.NoError(t, os.Remove(filepath.Join(dir, "out/gpt-7-b.json")))
+
 	old := time.Now().Add(-2 * time.Hour)
 	require.NoError(t, os.Chtimes(filepath.Join(dir, "out/gpt-7-a.json"), old, old))
 	require.Contains(t, look(a, watch.ArtifactState{}).Why, "older than the job")

@@ -298,6 +298,45 @@ func TestTenThousandJobsAreOneQuestionAnInterval(t *testing.T) {
 	})
 }
 
+// While nothing changes, looks become rarer. Any news of one job makes the next look
+// soon again, so that what follows it, here of another job, is told as soon as usual.
+func TestAfterNewsTheNextLookIsSoon(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(f *fake)
+		quiet  time.Duration
+		news   func(f *fake)
+	}{
+		"it changes": {func(*fake) {}, time.Hour, func(f *fake) { f.queue["7"] = job("7", slurm.Completing) }},
+		"it ends": {func(*fake) {}, time.Hour, func(f *fake) {
+			f.queue, f.past["7"] = map[slurm.JobID]slurm.Job{"8": f.queue["8"]}, ended("7", slurm.Failed, "1:0")
+		}},
+		"nobody lists it":                {func(*fake) {}, time.Hour, func(f *fake) { delete(f.queue, "7") }},
+		"nobody has listed it for a day": {func(f *fake) { delete(f.queue, "7") }, 23 * time.Hour, func(*fake) {}},
+		"the accounts come back and do not list its end": {
+			func(f *fake) { f.queue["7"], f.pastErr = job("7", slurm.Failed), slurm.ErrUnreachable }, time.Hour,
+			func(f *fake) { delete(f.queue, "7"); f.pastErr = nil },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(job("7", slurm.Running), job("8", slurm.Running))
+			c.before(f)
+			story(t, f, watch.Options{}, func(w *watch.Watcher, told func() []string) {
+				w.Watch(job("7", slurm.Running))
+				w.Watch(job("8", slurm.Running))
+				time.Sleep(c.quiet)
+				told()
+				f.set(func() { c.news(f) })
+				for began := time.Now(); len(told()) == 0; time.Sleep(time.Second) {
+					require.Less(t, time.Since(began), 2*time.Hour)
+				}
+				f.set(func() { f.queue["8"] = job("8", slurm.Completing) })
+				time.Sleep(34 * time.Second)
+				require.Equal(t, []string{"changed COMPLETING"}, told())
+			})
+		})
+	}
+}
+
 var errOther = errors.New("something else")
 
 func TestAnErrorThatIsNoOutageIsToldToo(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
@@ -322,6 +323,45 @@ func followingBeside(t *testing.T) {
 	_, err := opstest.Do(t, c, joblogs.Logs(), "77", "--follow")
 	require.NoError(t, err)
 	require.Contains(t, streamed.String(), "rank 3 is ready")
+}
+
+// Who sees the lines as they come, or sits at a shell, follows until the job ends; any
+// other caller gets its answer before.
+func TestFollowingLastsAsLongAsItsCallerCan(t *testing.T) {
+	for name, tt := range map[string]struct {
+		by             ops.Surface
+		stream, values bool
+		last           bool // the job's last line, of 50 s later, is seen
+	}{
+		"a person in a shell reads along":            {ops.Shell, true, false, true},
+		"a shell whose output is text waits":         {ops.Shell, false, false, true},
+		"a shell whose output is values reads along": {ops.Shell, false, true, true},
+		"a session in a terminal reads along":        {ops.Chat, true, false, true},
+		"an agent cannot interrupt it":               {ops.MCP, false, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, j := running(t, 0)
+				s := c.Clusters["test"].(*opstest.Site)
+				s.OfKind, c.Who.Surface = "local", tt.by
+				var seen strings.Builder
+				if tt.stream {
+					c.Stream = func(text string) { seen.WriteString(text) }
+				}
+				if tt.values {
+					c.Emit = func(v any) { seen.WriteString(v.(diagnose.Line).Text) }
+				}
+				time.AfterFunc(50*time.Second, func() {
+					_ = os.WriteFile(filepath.Join(j.WorkDir, "rank-77.3.log"), []byte("the last line\n"), 0o600)
+					j.State = slurm.Completed
+					s.Put(j)
+				})
+				out, err := opstest.Do(t, c, joblogs.Logs(), "77", "--follow")
+				require.NoError(t, err)
+				require.Equal(t, tt.last, strings.Contains(seen.String()+opstest.Text(t, out, lang.EN), "the last line"))
+			})
+		})
+	}
 }
 
 // A caller that cannot interrupt following gets an answer after 25 s, or with the
