@@ -100,6 +100,18 @@ func TestTheTrainingIsMegatronsNotItsHelpers(t *testing.T) {
 	require.Equal(t, "/opt/m/pretrain_t5.py", st.Program.Text())
 	require.Equal(t, []string{"--num-layers", "2"}, argv)
 	require.Nil(t, Settle("", []byte("echo hello\n")).Jobs[0].Training(pretrains))
+	for why, c := range map[string]struct{ src, program string }{
+		"the last of its kind":                      {"python a.py\npython b.py\n", "b.py"},
+		"by a launcher rather than by Python":       {"torchrun a.py\npython b.py\n", "a.py"},
+		"of Megatron rather than by a launcher":     {"python pretrain_gpt.py\ntorchrun b.py\n", "pretrain_gpt.py"},
+		"in Python rather than of unknown text":     {"python a.py\nsrun ./report --all\n", "a.py"},
+		"of unknown text where there is no other":   {"srun ./train\n", "./train"},
+		"not what the end of the script runs":       {"python a.py\ntrap 'python pretrain_gpt.py' EXIT\n", "a.py"},
+		"not what a variable's value is taken from": {"python a.py\nN=$(python pretrain_gpt.py)\n", "a.py"},
+	} {
+		st, _ := training(t, c.src)
+		require.Equal(t, c.program, st.Program.Text(), why)
+	}
 }
 
 func TestDirectivesAreReadAsSbatchReadsThem(t *testing.T) {
