@@ -162,7 +162,7 @@ func TestAListingOfCheckpointsIsReadAlike(t *testing.T) {
 	// Neither a file nor a folder without an iteration's name counts.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "iter_0009100"), nil, 0o600))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "iter_lastone", "metadata.json"), 0o755))
-	for _, word := range []string{"1900", "1500", "9000", "release", "odd"} {
+	for word, every := range map[string]time.Duration{"1900": time.Hour, "1500": time.Hour, "9000": time.Hour, "release": 0, "odd": 0} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "latest_checkpointed_iteration.txt"), []byte(word), 0o644))
 		require.NoError(t, os.Chtimes(filepath.Join(dir, "latest_checkpointed_iteration.txt"), now, now))
 		far, ok, err := list()
@@ -170,6 +170,7 @@ func TestAListingOfCheckpointsIsReadAlike(t *testing.T) {
 		require.Equal(t, wrong == nil, err == nil, word)
 		require.Equal(t, is, ok, word)
 		require.Equal(t, near.At.Unix(), far.At.Unix(), word)
+		require.Equal(t, every, near.Every, word)
 		near.At, far.At = time.Time{}, time.Time{}
 		require.Equal(t, near, far, word)
 	}
