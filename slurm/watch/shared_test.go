@@ -105,6 +105,43 @@ func TestWhoeverLooksTwoQuestionsAMinuteAreEnough(t *testing.T) {
 	})
 }
 
+// A running job's time goes on between two answers of the queue, and only that of a
+// running job. What only a question for the job tells is not asked again for that.
+func TestTheTimeOfARunningJobGoesOnBetweenAnswers(t *testing.T) {
+	running := func(seconds int64) slurm.Job { return slurm.Job{ID: "7", State: slurm.Running, ElapsedS: seconds} }
+	f := &whole{fake: newFake(running(100), job("8", slurm.Pending))}
+	synctest.Test(t, func(t *testing.T) {
+		s := watch.NewShared(f, watch.Options{})
+		for _, c := range []struct {
+			why    string
+			after  time.Duration
+			listed int64 // by the queue from now on
+			shown  int64
+			asked  int
+		}{
+			{"first", 0, 100, 100, 1},
+			{"soon: the same answer", 9 * time.Second, 150, 109, 1},
+			{"after ten seconds: a new answer", time.Second, 150, 150, 2},
+			{"soon after that", 5 * time.Second, 500, 155, 2},
+		} {
+			time.Sleep(c.after)
+			f.set(func() { f.queue["7"] = running(c.listed) })
+			j, err := s.Job(t.Context(), "7")
+			require.NoError(t, err)
+			require.Equal(t, c.shown, j.ElapsedS, c.why)
+			require.Equal(t, "/logs/7", j.Stdout, c.why)
+			rows, err := s.Jobs(t.Context(), slurm.Filter{All: true})
+			require.NoError(t, err)
+			require.Len(t, rows, 2, c.why)
+			for _, row := range rows {
+				require.Equal(t, map[slurm.JobID]int64{"7": c.shown, "8": 0}[row.ID], row.ElapsedS, c.why)
+			}
+			require.Equal(t, c.asked, f.questions(), c.why)
+		}
+		require.Equal(t, 1, f.ones, "its details are the same all the time")
+	})
+}
+
 // slow is a whole that takes a second for each answer.
 type slow struct {
 	*whole
