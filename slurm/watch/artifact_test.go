@@ -177,3 +177,24 @@ func TestAListingOfCheckpointsIsReadAlike(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", watch.Listing, "sh", dir+"/none").Output()
 	require.Error(t, err, "%s", out)
 }
+
+// The checkpoint that the tracker names counts, although a newer one is finished: a run
+// may have gone back. Only one that does not exist is replaced by the newest.
+func TestTheTrackerNamesTheCheckpoint(t *testing.T) {
+	for name, c := range map[string]struct {
+		tracker, iteration string
+		step               int
+		every              time.Duration
+	}{
+		"the oldest":             {"100", "100", 0, 0},
+		"the newest":             {"200", "200", 0, time.Hour},
+		"one that is not there":  {"300", "200", 200, time.Hour},
+		"one before all of them": {"50", "200", 200, time.Hour},
+		"a release":              {"release", "release", 0, 0},
+	} {
+		last, ok, err := watch.ReadListing("tracker 1700003600 " + c.tracker + "\nsaved 1700000000 iter_0000100/\nsaved 1700003600 iter_0000200/\n")
+		require.NoError(t, err, name)
+		require.True(t, ok, name)
+		require.Equal(t, watch.Checkpoint{Iteration: c.iteration, At: time.Unix(1700003600, 0), Every: c.every, Step: c.step}, last, name)
+	}
+}
