@@ -162,7 +162,7 @@ func TestAListingOfCheckpointsIsReadAlike(t *testing.T) {
 	// Neither a file nor a folder without an iteration's name counts.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "iter_0009100"), nil, 0o600))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "iter_lastone", "metadata.json"), 0o755))
-	for word, every := range map[string]time.Duration{"1900": time.Hour, "1500": time.Hour, "9000": time.Hour, "release": 0, "odd": 0} {
+	for word, every := range map[string]time.Duration{"0": 0, "1900": time.Hour, "1500": time.Hour, "9000": time.Hour, "release": 0, "odd": 0} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "latest_checkpointed_iteration.txt"), []byte(word), 0o644))
 		require.NoError(t, os.Chtimes(filepath.Join(dir, "latest_checkpointed_iteration.txt"), now, now))
 		far, ok, err := list()

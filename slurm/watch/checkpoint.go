@@ -85,13 +85,15 @@ func lastOf(word string, at time.Time, all []saved) (Checkpoint, error) {
 
 // Listing is a shell script that lists the checkpoint directory in its first argument
 // for ReadListing, on a machine whose files are not visible here. It reads only the
-// twelve newest folders.
+// folder that the tracker names and the twelve newest ones.
 const Listing = `cd -- "$1" || exit
 t=` + tracker + `
-[ ! -f "$t" ] || echo "tracker $(stat -c %Y "$t") $(head -c 64 "$t" | head -n 1)"
+w=$(head -c 64 "$t" 2>/dev/null | head -n 1)
+[ ! -f "$t" ] || echo "tracker $(stat -c %Y "$t") $w"
+case $w in *[!0-9]*) ;; *) named=iter_$(printf %07d "$(expr "$w" + 0)")/ ;; esac
 set -- iter_[0-9][0-9][0-9][0-9][0-9][0-9][0-9]/
 while [ $# -gt 12 ]; do shift; done
-for d; do
+for d in "$named" "$@"; do
   for f in "$d"metadata.json "$d".metadata "$d"mp_rank_*; do
     if [ -e "$f" ]; then echo "saved $(stat -c %Y "$d") $d"; break; fi
   done
@@ -119,6 +121,7 @@ func ReadListing(text string) (c Checkpoint, ok bool, err error) {
 		return c, false, nil
 	}
 	slices.SortFunc(all, func(a, b saved) int { return a.iteration - b.iteration })
+	all = slices.CompactFunc(all, func(a, b saved) bool { return a.iteration == b.iteration })
 	c, err = lastOf(word, at, all)
 	return c, err == nil, err
 }
