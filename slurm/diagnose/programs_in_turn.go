@@ -66,7 +66,9 @@ func firstAfter(end int64, here, live []*scan.Event) *scan.Event {
 	if e := firstEvent(here, after); e != nil {
 		return e
 	}
-	return firstEvent(live, func(e *scan.Event) bool { return e.File == here[0].File && after(e) && scan.IsEnd(e.Class) && !e.StepOnly() })
+	return firstEvent(live, func(e *scan.Event) bool {
+		return e.File == here[0].File && after(e) && scan.IsEnd(e.Class) && !e.StepOnly()
+	})
 }
 
 // programEnds returns the offsets in a file up to which all belongs to programs that had ended when the next
