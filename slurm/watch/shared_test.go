@@ -164,6 +164,28 @@ func (f *slow) Past(ctx context.Context, filter slurm.Filter) ([]slurm.Job, erro
 	return f.whole.Past(ctx, filter)
 }
 
+// An accountant is a cluster whose accounts hold jobs that have ended.
+type accountant struct {
+	*whole
+	past []slurm.Job
+}
+
+func (a *accountant) Past(context.Context, slurm.Filter) ([]slurm.Job, error) { return a.past, nil }
+
+// Slurm keeps a job in the queue for minutes after its end, when the accounts have it too.
+func TestAJobThatIsInTheQueueAndInTheAccountsIsListedOnce(t *testing.T) {
+	f := &accountant{&whole{fake: newFake(ended("7", slurm.Completed, "0:0"), job("8", slurm.Running))}, []slurm.Job{
+		ended("6", slurm.Failed, "1:0"), ended("7", slurm.Completed, "0:0"),
+	}}
+	jobs, err := watch.NewShared(f, watch.Options{}).Jobs(t.Context(), slurm.Filter{All: true, Since: time.Now().Add(-time.Hour)})
+	require.NoError(t, err)
+	var ids []slurm.JobID
+	for _, j := range jobs {
+		ids = append(ids, j.ID)
+	}
+	require.ElementsMatch(t, []slurm.JobID{"6", "7", "8"}, ids)
+}
+
 // Simultaneous first readers cause one query of each kind.
 func TestFirstCallersAtOnceAskOnce(t *testing.T) {
 	f := &slow{whole: &whole{fake: newFake(job("7", slurm.Running))}}
