@@ -13,16 +13,18 @@ import (
 // the script with its next program, went on: at most three, those that say most, in the order of the log. A
 // message that several ranks wrote counts once.
 func (j *job) passedOver(v verdict) []report.PassedOver {
+	told := map[string]bool{} // the forms of the messages that are the cause, or among errs
+	for _, e := range slices.Concat(v.others, []*scan.Event{v.eventOrEmpty()}) {
+		told[logline.Template(e.Text)] = true
+	}
 	var errs []*scan.Event
 	for _, e := range j.events {
 		if e == v.event || e.Agent || e.Superseded || e.Weight < pattern.Death || scan.IsEnd(e.Class) || e.Kind == "" && e.Form != pattern.Statement {
 			continue
 		}
-		again := func(o *scan.Event) bool { return logline.Template(o.Text) == logline.Template(e.Text) }
-		if v.event != nil && again(v.event) || slices.ContainsFunc(v.others, again) || slices.ContainsFunc(errs, again) {
-			continue
-		}
-		if j.after(e) == wentOn || j.survived(e) || slices.Contains(j.ofEarlier, e) {
+		form := logline.Template(e.Text)
+		if !told[form] && (j.after(e) == wentOn || j.survived(e) || slices.Contains(j.ofEarlier, e)) {
+			told[form] = true
 			errs = append(errs, e)
 		}
 	}
