@@ -53,7 +53,7 @@ func (b *Bot) needsApproval(c *ops.Call, op ops.Op, in any) string {
 	if b.cfg.Policy.Approve == nil || op.Effect == ops.Read || c.Who.Operator || c.Who.User == "" {
 		return ""
 	}
-	return b.cfg.Policy.Approve(op.Name, in).In(c.Lang)
+	return b.cfg.Policy.Approve(c, op.Name, in).In(c.Lang)
 }
 
 // A requestCard is the message in which one place shows a request: its outbox key, its language,
@@ -122,7 +122,7 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 		}
 		doc := view.Doc{Title: textApproval.In(l), Tone: view.Warn, Sections: []view.Section{{Facts: []view.Fact{
 			{Name: people.ActsAs.In(l), Value: c.Who.User},
-			{Name: textWhy.In(l), Value: b.cfg.Policy.Approve(op.Name, in).In(l)},
+			{Name: textWhy.In(l), Value: b.cfg.Policy.Approve(c, op.Name, in).In(l)},
 		}, Items: t.Note}}}
 		doc.Sections = append(doc.Sections, r.Sections(l)...)
 		h.Cards = append(h.Cards, requestCard{key, p, l, doc})

@@ -131,7 +131,7 @@ func TestAskAgainDoesNothingUnasked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lifted atomic.Bool
 		s := approving(t, briefly, func(c *bot.Config) {
-			c.Policy.Approve = func(string, any) (why lang.Text) {
+			c.Policy.Approve = func(*ops.Call, string, any) (why lang.Text) {
 				if !lifted.Load() {
 					why = lang.Same("a limit")
 				}

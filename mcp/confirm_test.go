@@ -138,7 +138,7 @@ func TestWhatIsBeyondTheLimitsNeedsMoreThanAToken(t *testing.T) {
 	cfg, _ := config(t, s)
 	var asked []string
 	approved := false
-	big := func(op string, in any) string {
+	big := func(_ *ops.Call, op string, in any) string {
 		if submit, ok := in.(*launch.SubmitIn); ok && submit.Spec.Nodes != nil && *submit.Spec.Nodes > 2 {
 			return "it asks for more than 2 nodes"
 		}
@@ -159,8 +159,8 @@ func TestWhatIsBeyondTheLimitsNeedsMoreThanAToken(t *testing.T) {
 	require.NotContains(t, r.Text, "fallback-token", "it is set, and does not help here")
 	require.NotContains(t, r.Structured, "confirm_token")
 
-	policy.Approve = func(_ context.Context, who ops.Caller, op string, _ any, shown []view.Section, _ string) (string, error) {
-		asked = append(asked, who.User+" "+op)
+	policy.Approve = func(_ context.Context, call *ops.Call, op string, _ any, shown []view.Section, _ string) (string, error) {
+		asked = append(asked, call.Who.User+" "+op)
 		require.Contains(t, shown[len(shown)-1].Code, "#SBATCH --nodes=4")
 		if approved {
 			return "T1/U5", nil

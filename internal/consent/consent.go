@@ -110,7 +110,7 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 		}
 	}
 	r.Asked = append(r.Asked, argumentLines(in, now)...)
-	if use, takes, err := policy.Of(ctx, call.Service, in); err == nil {
+	if use, takes, err := policy.Of(ctx, call, in); err == nil {
 		r.Use, r.Takes = use, takes
 	}
 	return r, nil, nil
