@@ -172,8 +172,8 @@ func specUse(ctx context.Context, call *ops.Call, in launch.SpecIn) (Use, error)
 	case s.Chain != nil:
 		jobs = float64(max(*s.Chain, 1))
 	}
-	use.GPUs = gpus * atOnce
-	use.GPUHours = gpuHours(float64(gpus*tasks*(1+s.Retry.Limit())), jobs*use.Hours)
+	use.GPUs = times(gpus, atOnce)
+	use.GPUHours = gpuHours(float64(gpus)*float64(tasks)*float64(1+s.Retry.Limit()), jobs*use.Hours)
 	return use, nil
 }
 
@@ -203,6 +203,18 @@ func partitionNames(list string, parts []slurm.Partition) (names []string) {
 		}
 	}
 	return names
+}
+
+// mostGPUs is more GPUs than any cluster has.
+const mostGPUs = 1 << 40
+
+// times multiplies two counts, up to mostGPUs: a product that is too large for a number is
+// not a small one.
+func times(a, b int) int {
+	if a > 0 && b > mostGPUs/a {
+		return mostGPUs
+	}
+	return a * b
 }
 
 // gpuHours multiplies, and returns 0 for no GPUs even if hours is infinite.
@@ -316,7 +328,7 @@ func updateUse(ctx context.Context, c *ops.Call, in *jobcontrol.UpdateIn) (Use, 
 	for i := range parts {
 		p := &parts[i]
 		if in.Nodes > 0 && p.NumNodes > 0 {
-			p.GPUs = (p.GPUs*in.Nodes + p.NumNodes - 1) / p.NumNodes
+			p.GPUs = (times(p.GPUs, in.Nodes) + p.NumNodes - 1) / p.NumNodes
 		}
 		if in.Partition != "" {
 			p.Partition = in.Partition
@@ -382,8 +394,8 @@ func partsUse(parts []slurm.Job) (use Use) {
 			limit = float64(*p.TimeLimitS) / 3600
 		}
 		use.Hours = max(use.Hours, limit)
-		use.GPUs += p.GPUs * atOnce
-		use.GPUHours += gpuHours(float64(p.GPUs*tasks), limit)
+		use.GPUs += times(p.GPUs, atOnce)
+		use.GPUHours += gpuHours(float64(p.GPUs)*float64(tasks), limit)
 	}
 	return use
 }
@@ -416,7 +428,7 @@ func nodeCheckUse(ctx context.Context, svc *ops.Service, in *fleet.NodeCheckIn) 
 	} else if perNode == 0 {
 		use.Unknown = append(use.Unknown, GPUsUnknown)
 	}
-	use.GPUs = len(nodes) * perNode
+	use.GPUs = times(len(nodes), perNode)
 	use.GPUHours = float64(use.GPUs) * use.Hours
 	return use, nil
 }

@@ -160,7 +160,7 @@ func (w wide) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 // GPU counts as one.
 func TestMoreNodesAreMoreGPUs(t *testing.T) {
 	svc := &ops.Service{Default: "yard", Clusters: map[string]ops.Cluster{"yard": wide{yard{queue{rows: map[slurm.JobID][]string{"7": {"7 PENDING"}}}}}}}
-	for nodes, gpus := range map[int]int{0: 8, 1: 4, 2: 8, 3: 12} {
+	for nodes, gpus := range map[int]int{0: 8, 1: 4, 2: 8, 3: 12, 1<<60 + 2: 1 << 39} {
 		use, _, err := policy.Of(t.Context(), &ops.Call{Service: svc}, &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "7"}, Nodes: nodes})
 		require.NoError(t, err)
 		require.Equal(t, gpus, use.GPUs, nodes)
@@ -226,5 +226,25 @@ func TestAJobSubmittedAnewCountsWithItsRetries(t *testing.T) {
 		use, _, err := policy.Of(t.Context(), &ops.Call{Service: svc}, &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "7"}, Nodes: nodes})
 		require.NoError(t, err)
 		require.Equal(t, want, said(use))
+	}
+}
+
+// What is too long or too many for a number does not count as little.
+func TestWhatNoNumberHoldsIsMuch(t *testing.T) {
+	svc := &ops.Service{Default: "yard", Clusters: map[string]ops.Cluster{"yard": yard{queue{rows: map[slurm.JobID][]string{"7": {"7 PENDING"}}}}}}
+	limits := policy.Limits{GPUHours: 1e6, GPUs: 64, Hours: 24}
+	submit := func(fields string) any {
+		return &launch.SubmitIn{SpecIn: launch.SpecIn{YAML: "{name: gpt, worktree: /w, nodes: 1, " + fields + "}"}}
+	}
+	gpus := 1 << 60
+	for _, in := range []any{
+		submit("time: '106752-0'"), submit("time: '213504-00:00:00'"), submit("time: '307445734:00:00'"), submit("time: '999999-23'"),
+		&jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "7"}, Time: "213504-00:00:00"},
+		&jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "7"}, Nodes: 1 << 61},
+		&fleet.NodeCheckIn{Nodes: "n[1-16]", GPUs: &gpus, Partition: "prod"},
+	} {
+		use, _, err := policy.Of(t.Context(), &ops.Call{Service: svc}, in)
+		require.NoError(t, err)
+		require.NotEmpty(t, limits.Over(use), said(use))
 	}
 }
