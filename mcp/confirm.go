@@ -82,11 +82,17 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 		return nil, nil
 	}
 	digest := digest(o, call.Who, in)
-	if req.Params.RequestState != "" {
-		return s.readAnswer(ctx, req, call, digest)
-	}
 	policy := s.cfg.Policy()
 	v := policy.judge(call, o, in)
+	if req.Params.RequestState != "" {
+		if v.approval { // within the limits, the person was asked; a job may have grown since
+			return refusal(&ops.Error{
+				Code: ops.NotAllowed, Message: lang.Text{EN: "%s needs an approval by an operator by now; nothing was done", ZH: "%s 现在需要管理员批准；没有执行任何操作"}.With(o.Name),
+				Fix: lang.Text{EN: "call %s again with the same arguments: operators are asked", ZH: "请以相同参数再次调用 %s，将通知管理员审批"}.With(o.Name),
+			}), nil
+		}
+		return s.readAnswer(ctx, req, call, digest)
+	}
 	if said.token != "" && policy.acceptsToken(v) && !canAsk(ctx) {
 		agreed, err := s.tokens.spend(said.token, digest)
 		if err != nil {
