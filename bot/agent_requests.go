@@ -99,22 +99,38 @@ func (b *Bot) langAt(ctx context.Context, p card.Place) lang.Lang {
 	return b.people.Settings(ctx, p.Team, p.Channel).LangOr(lang.EN)
 }
 
-// agentAsks returns the message with the two buttons, one for each place.
+// agentAsks returns the message with the two buttons, one for each place. A request that is
+// longer than a message continues in its thread.
 func (b *Bot) agentAsks(ctx context.Context, r ops.Approval, places []card.Place) (owed []store.SlackMessage) {
 	for _, p := range places {
 		l := b.langAt(ctx, p)
 		rendered := answer.Render(agentDoc(r, l), l)
-		first := rendered.Messages[0]
-		bs := slices.Concat(first[:min(len(first), answer.MaxBlocks-2)], agentRow(r, l))
+		above, more := aboveButtons(rendered)
+		bs := slices.Concat(above, agentRow(r, l))
 		key := agentKey(r.ID, p)
 		owed = append(owed, b.out.Owe(key, key,
 			outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))
+		for i, part := range more {
+			owed = append(owed, b.out.Owe(fmt.Sprintf("%s/more%d", key, i), key+outbox.LaneOfThread,
+				outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, ThreadOf: key, Text: rendered.Text, Blocks: answer.BlocksJSON(part)}))
+		}
 		for i, f := range rendered.Files {
 			owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", key, i), key+outbox.LaneOfFiles,
 				outbox.Message{Do: outbox.Upload, Team: p.Team, ThreadOf: key, File: &f}))
 		}
 	}
 	return owed
+}
+
+// aboveButtons returns the blocks of a request's first message that leave room for its
+// buttons, and the messages that continue it.
+func aboveButtons(r answer.Rendered) (above []slack.Block, more [][]slack.Block) {
+	first := r.Messages[0]
+	fit := min(len(first), answer.MaxBlocks-2)
+	if above = first[:fit]; fit < len(first) {
+		more = append(more, first[fit:])
+	}
+	return above, append(more, r.Messages[1:]...)
 }
 
 // agentRow says until when a request can be decided, above its two buttons.
@@ -186,8 +202,8 @@ func (b *Bot) closeAgentCards(
 		doc := agentDoc(r, l)
 		doc.Title, doc.Tone = title.In(l), tone
 		rendered := answer.Render(doc, l)
-		first := rendered.Messages[0]
-		bs := slices.Concat(first[:min(len(first), answer.MaxBlocks-2)], below(l))
+		above, _ := aboveButtons(rendered)
+		bs := slices.Concat(above, below(l))
 		key := agentKey(r.ID, p)
 		owed = append(owed, b.out.Owe(key+"/decided", key,
 			outbox.Message{Do: outbox.Update, Team: p.Team, Ref: key, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))

@@ -87,13 +87,21 @@ func TestALongRequestOfAnAgentHasItsButtons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := play(t, func(c *bot.Config) { c.Policy.Operators, c.Policy.ApprovalChannel = []string{"U5"}, "C-ops" })
 		var long []view.Section
-		for i := range 2 * answer.MaxBlocks {
+		for i := range answer.MaxBlocks + 10 {
 			long = append(long, view.Section{Heading: fmt.Sprintf("Part %d", i), Code: "cancel"})
 		}
 		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "more than 512 GPU hours", long, "")
 		require.NoError(t, err)
 		q := s.said("An agent asks for your approval", "Part 0")
 		require.Len(t, q.Blocks, answer.MaxBlocks)
+		for i := range long { // all of it is shown: in the message, and below it
+			part := fmt.Sprintf("Part %d", i)
+			s.Wait(part, func(st slacktest.State) bool {
+				return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
+					return (m.TS == q.TS || m.Thread == q.TS) && slices.Contains(strings.Fields(text(m)), fmt.Sprint(i)) && strings.Contains(text(m), part)
+				})
+			})
+		}
 		buttonOf(t, q, "Approve")
 		buttonOf(t, q, "Decline")
 	})

@@ -53,7 +53,7 @@ func (b *Bot) needsApproval(c *ops.Call, op ops.Op, in any) string {
 	if b.cfg.Policy.Approve == nil || op.Effect == ops.Read || c.Who.Operator || c.Who.User == "" {
 		return ""
 	}
-	return b.cfg.Policy.Approve(op.Name, in).In(c.Lang)
+	return b.cfg.Policy.Approve(c, op.Name, in).In(c.Lang)
 }
 
 // A requestCard is the message in which one place shows a request: its outbox key, its language,
@@ -109,10 +109,14 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	until := b.now().Add(b.cfg.Service.ApprovalLifetime())
 	headline := lang.Text{EN: redact.Text(r.Headline.EN), ZH: redact.Text(r.Headline.ZH)}
 	h := heldCall{Call: t, Ask: a, Approve: true, Digest: r.Digest, Shown: r.Shown, Headline: headline, Until: until}
-	if had, asked := b.askedBefore(ctx, h); asked {
+	had, before, waiting := b.askedBefore(ctx, h)
+	if before {
 		told := view.Doc{Title: textAskedOnce.In(c.Lang), Tone: view.Warn}
 		told.Sections = []view.Section{{Text: h.Headline.In(c.Lang)}, {Text: textOnceWaits.In(c.Lang)}}
 		return b.reply.Doc(a, told, false, timeLine(textEnds, had.Until, c.Lang))
+	}
+	if err := ops.TooManyWaiting(waiting); err != nil {
+		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
 	places, instead := b.operatorsAt(ctx, a)
 	for i, p := range places {
@@ -122,7 +126,7 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 		}
 		doc := view.Doc{Title: textApproval.In(l), Tone: view.Warn, Sections: []view.Section{{Facts: []view.Fact{
 			{Name: people.ActsAs.In(l), Value: c.Who.User},
-			{Name: textWhy.In(l), Value: b.cfg.Policy.Approve(op.Name, in).In(l)},
+			{Name: textWhy.In(l), Value: b.cfg.Policy.Approve(c, op.Name, in).In(l)},
 		}, Items: t.Note}}}
 		doc.Sections = append(doc.Sections, r.Sections(l)...)
 		h.Cards = append(h.Cards, requestCard{key, p, l, doc})
@@ -143,8 +147,9 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	return append(owed, b.reply.Doc(a, told, false)...)
 }
 
-// askedBefore returns the person's equal request that still waits.
-func (b *Bot) askedBefore(ctx context.Context, h heldCall) (had heldCall, ok bool) {
+// askedBefore returns the person's equal request that still waits, and how many of the
+// person's requests do.
+func (b *Bot) askedBefore(ctx context.Context, h heldCall) (had heldCall, ok bool, waiting int) {
 	ids, err := b.cfg.Store.Keys(ctx, record.Waiting, b.now())
 	b.warn("requests", err)
 	for _, id := range ids {
@@ -157,10 +162,13 @@ func (b *Bot) askedBefore(ctx context.Context, h heldCall) (had heldCall, ok boo
 			continue
 		}
 		if openID(w.Held.Ask, w.Held.Call) == openID(h.Ask, h.Call) && w.Held.Digest == h.Digest && w.Held.Shown == h.Shown {
-			return *w.Held, true
+			return *w.Held, true, waiting
+		}
+		if w.Held.Ask.Team == h.Ask.Team && w.Held.Ask.User == h.Ask.User {
+			waiting++
 		}
 	}
-	return had, false
+	return had, false, waiting
 }
 
 // postRequest posts a request in one place.

@@ -23,7 +23,7 @@ import (
 func approving(t *testing.T, change ...func(*bot.Config)) *stage {
 	return play(t, append([]func(*bot.Config){func(c *bot.Config) {
 		c.Policy.Operators = []string{"U5", "U6"}
-		c.Policy.Approve = func(op string, _ any) (why lang.Text) {
+		c.Policy.Approve = func(_ *ops.Call, op string, _ any) (why lang.Text) {
 			if op == "submit" {
 				why = lang.Same("more than 8 GPUs")
 			}

@@ -371,7 +371,7 @@ func (b *Bot) askFirst(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.
 		doc.Sections = append(doc.Sections, view.Section{Text: e.Fix.In(c.Lang)})
 	}
 	if s, ok := result.(launch.SubmitOut); ok {
-		doc.Sections = append(doc.Sections, view.Section{Heading: answer.Script.In(c.Lang), Code: s.Script, Lang: "bash", Fold: true})
+		doc.Sections = append(doc.Sections, view.Section{Heading: answer.Script.In(c.Lang), Code: redact.Lines(s.Script), Lang: "bash", Fold: true})
 	}
 	return b.reply.Doc(a, doc, false, yesNo(id, c.Lang, op.Effect == ops.Destructive))
 }

@@ -1,6 +1,7 @@
 package bot_test
 
 import (
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -131,7 +132,7 @@ func TestAskAgainDoesNothingUnasked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lifted atomic.Bool
 		s := approving(t, briefly, func(c *bot.Config) {
-			c.Policy.Approve = func(string, any) (why lang.Text) {
+			c.Policy.Approve = func(*ops.Call, string, any) (why lang.Text) {
 				if !lifted.Load() {
 					why = lang.Same("a limit")
 				}
@@ -181,6 +182,20 @@ func TestARequestToAGroupOfNobodyIsAsked(t *testing.T) {
 		require.Equal(t, "C1", s.said("Approval needed").Channel)
 		s.Slash("submit --yes " + spec)
 		s.said("You have asked for this already")
+	})
+}
+
+// Nobody's requests bury the operators.
+func TestAPersonsWaitingRequestsAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t, func(c *bot.Config) { c.Policy.PerMinute = 1000 })
+		for n := range ops.MostWaiting {
+			s.Slash(fmt.Sprintf("submit --yes --nice %d %s", n, spec))
+		}
+		s.Wait("the requests", func(st slacktest.State) bool { return posted(st, "Approval needed") == ops.MostWaiting })
+		s.Slash("submit --yes --nice 100 " + spec)
+		s.said("32 of your requests wait for an operator already; nobody was asked")
 	})
 }
 

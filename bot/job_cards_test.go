@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -156,7 +157,7 @@ func TestOperatorsApproveAndRequestersDoNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := play(t, func(c *bot.Config) {
 			c.Policy.Operators = []string{"S1"}
-			c.Policy.Approve = func(op string, _ any) (why lang.Text) {
+			c.Policy.Approve = func(_ *ops.Call, op string, _ any) (why lang.Text) {
 				if op == "submit" {
 					why = lang.Text{EN: "more than 8 GPUs", ZH: "超过 8 张 GPU"}
 				}
@@ -269,7 +270,7 @@ func TestTheCardTellsWhoAskedAndWhoApproved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := play(t, func(c *bot.Config) {
 			c.Policy.Operators = []string{"U5"}
-			c.Policy.Approve = func(_ string, in any) (why lang.Text) {
+			c.Policy.Approve = func(_ *ops.Call, _ string, in any) (why lang.Text) {
 				if submit, ok := in.(*launch.SubmitIn); ok && !submit.DryRun {
 					why = lang.Text{EN: "partition gpu is for approved jobs", ZH: "分区 gpu 只接受已审批的作业"}
 				}

@@ -35,11 +35,11 @@ import (
 type Policy struct {
 	// Beyond returns why a call exceeds what a token may confirm, such as its GPU
 	// hours, or "" if it does not. A person who is asked may still say yes.
-	Beyond func(op string, in any) string
+	Beyond func(call *ops.Call, op string, in any) string
 	// Approve asks somebody outside of the client, for example by a button in Slack,
 	// and returns at once: the name of who has approved, or "" if nobody has yet. It
 	// decides about calls that are Beyond, and about every write if ApproveAll is set.
-	Approve    func(ctx context.Context, who ops.Caller, op string, in any, shown []view.Section, digest string) (by string, err error)
+	Approve    func(ctx context.Context, call *ops.Call, op string, in any, shown []view.Section, digest string) (by string, err error)
 	ApproveAll bool
 	// Tokens lets a token stand in for a person whom the client cannot ask. The model
 	// that wrote the call gets the token and may use it although nobody has looked, so
@@ -53,10 +53,10 @@ type verdict struct {
 	approval bool   // somebody outside of the client decides
 }
 
-func (p Policy) judge(o ops.Op, in any) verdict {
+func (p Policy) judge(call *ops.Call, o ops.Op, in any) verdict {
 	v := verdict{}
 	if p.Beyond != nil {
-		v.beyond = p.Beyond(o.Name, in)
+		v.beyond = p.Beyond(call, o.Name, in)
 	}
 	v.approval = p.Approve != nil && (p.ApproveAll || v.beyond != "")
 	return v
@@ -82,11 +82,17 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 		return nil, nil
 	}
 	digest := digest(o, call.Who, in)
+	policy := s.cfg.Policy()
+	v := policy.judge(call, o, in)
 	if req.Params.RequestState != "" {
+		if v.approval { // within the limits, the person was asked; a job may have grown since
+			return refusal(&ops.Error{
+				Code: ops.NotAllowed, Message: lang.Text{EN: "%s needs an approval by an operator by now; nothing was done", ZH: "%s 现在需要管理员批准；没有执行任何操作"}.With(o.Name),
+				Fix: lang.Text{EN: "call %s again with the same arguments: operators are asked", ZH: "请以相同参数再次调用 %s，将通知管理员审批"}.With(o.Name),
+			}), nil
+		}
 		return s.readAnswer(ctx, req, call, digest)
 	}
-	policy := s.cfg.Policy()
-	v := policy.judge(o, in)
 	if said.token != "" && policy.acceptsToken(v) && !canAsk(ctx) {
 		agreed, err := s.tokens.spend(said.token, digest)
 		if err != nil {
@@ -109,7 +115,7 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 	}
 	switch {
 	case v.approval:
-		by, err := policy.Approve(ctx, call.Who, o.Name, in, question.shown, question.digest)
+		by, err := policy.Approve(ctx, call, o.Name, in, question.shown, question.digest)
 		if err != nil {
 			return refusal(ops.AsError(err)), nil
 		}
@@ -239,7 +245,7 @@ func (s *Server) tokenFor(ctx context.Context, grant Grant, call *ops.Call, o op
 	for _, name := range []string{"yaml", "command_line", "from", "without", "cluster"} {
 		copyField(target, in, name)
 	}
-	if policy := s.cfg.Policy(); !policy.acceptsToken(policy.judge(submit, target)) {
+	if policy := s.cfg.Policy(); !policy.acceptsToken(policy.judge(call, submit, target)) {
 		return ""
 	}
 	return s.tokens.issue(digest(submit, call.Who, target), "")

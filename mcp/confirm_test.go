@@ -138,7 +138,7 @@ func TestWhatIsBeyondTheLimitsNeedsMoreThanAToken(t *testing.T) {
 	cfg, _ := config(t, s)
 	var asked []string
 	approved := false
-	big := func(op string, in any) string {
+	big := func(_ *ops.Call, op string, in any) string {
 		if submit, ok := in.(*launch.SubmitIn); ok && submit.Spec.Nodes != nil && *submit.Spec.Nodes > 2 {
 			return "it asks for more than 2 nodes"
 		}
@@ -159,8 +159,8 @@ func TestWhatIsBeyondTheLimitsNeedsMoreThanAToken(t *testing.T) {
 	require.NotContains(t, r.Text, "fallback-token", "it is set, and does not help here")
 	require.NotContains(t, r.Structured, "confirm_token")
 
-	policy.Approve = func(_ context.Context, who ops.Caller, op string, _ any, shown []view.Section, _ string) (string, error) {
-		asked = append(asked, who.User+" "+op)
+	policy.Approve = func(_ context.Context, call *ops.Call, op string, _ any, shown []view.Section, _ string) (string, error) {
+		asked = append(asked, call.Who.User+" "+op)
 		require.Contains(t, shown[len(shown)-1].Code, "#SBATCH --nodes=4")
 		if approved {
 			return "T1/U5", nil
@@ -351,6 +351,13 @@ func quote(text string) string {
 func TestAPersonIsAskedWithoutASession(t *testing.T) {
 	s := newSite()
 	cfg, _ := config(t, s)
+	beyond := ""
+	cfg.Policy = func() mcp.Policy {
+		return mcp.Policy{
+			Beyond:  func(*ops.Call, string, any) string { return beyond },
+			Approve: func(context.Context, *ops.Call, string, any, []view.Section, string) (string, error) { return "", nil },
+		}
+	}
 	url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}})
 	c := &client{t: t, url: url, header: map[string]string{
 		"Authorization": "Bearer t", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "cancel",
@@ -383,6 +390,11 @@ func TestAPersonIsAskedWithoutASession(t *testing.T) {
 	}
 	_, body = call("4712", yes(asked.Result.State))
 	require.Contains(t, body, `"error"`, "the answer to another question")
+	beyond = "it has grown beyond the limits"
+	_, body = call("4711", yes(asked.Result.State))
+	require.Contains(t, body, "needs an approval by an operator by now", "the person's yes is for what was within the limits")
+	require.Equal(t, slurm.Running, s.jobs["4711"].State)
+	beyond = ""
 	_, body = call("4711", yes(asked.Result.State))
 	require.Contains(t, body, `"cancelled":true`)
 	require.Equal(t, slurm.Cancelled, s.jobs["4711"].State)

@@ -103,6 +103,7 @@ func NewHTTPWiring(lib *sdkserver.MCPServer, h HTTP) (http.Handler, func()) {
 		// checkOrigin checks the Host of every request, not only on loopback sockets.
 		sdkserver.WithDisableLocalhostProtection(true),
 	)
+	owned.endBy(streamable)
 	h.digests = digestsOf(h.Tokens)
 	at := map[string]http.Handler{"/mcp": h.authorised(owned.onlyOwn(h.bounded(rewriteAnswers(streamable))))}
 	if h.OAuth != nil {

@@ -243,6 +243,28 @@ func TestSessionsServeOnlyWhoTheyWereGivenTo(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, end("alice-token"), "ended before")
 }
 
+// A caller that opens session after session and ends none, as some clients do for every
+// call, keeps the newest ones: the others do not fill the server's memory.
+func TestOneCallersSessionsAreBounded(t *testing.T) {
+	tokens := map[string]ops.Caller{"alice-token": {ID: "alice", User: "alice"}, "bob-token": {ID: "bob", User: "bob"}}
+	url := serve(t, mcp.Config{}, mcp.HTTP{Tokens: tokens})
+	alice, bob := map[string]string{"Authorization": "Bearer alice-token"}, map[string]string{"Authorization": "Bearer bob-token"}
+	status := func(c *client) int {
+		res, _ := c.post(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+		return res.StatusCode
+	}
+	bobs, oldest, used := connect(t, url, bob), connect(t, url, alice), connect(t, url, alice)
+	newest := used
+	for range 300 {
+		require.Equal(t, http.StatusOK, status(used))
+		newest = connect(t, url, alice)
+	}
+	require.Equal(t, http.StatusNotFound, status(oldest), "its client starts a new one")
+	require.Equal(t, http.StatusOK, status(used), "a session that is used stays")
+	require.Equal(t, http.StatusOK, status(newest))
+	require.Equal(t, http.StatusOK, status(bobs), "another caller's sessions are their own")
+}
+
 func TestTokensDecideWhoAsks(t *testing.T) {
 	url := serve(t, mcp.Config{}, mcp.HTTP{Tokens: map[string]ops.Caller{"right": {ID: "alice", User: "alice"}}})
 	for auth, status := range map[string]int{"": 401, "Bearer wrong": 401, "Bearer ": 401, "Basic right": 401, "Bearer right": 200} {

@@ -46,7 +46,7 @@ func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any,
 	q := question{decisive: asked.Text(), foreign: asked.Foreign, shown: asked.Sections(lang.EN), digest: agreement(asked), request: asked}
 	q.text, q.long = q.decisive, len(q.decisive) > longestDecisive
 	if asked.Script != "" {
-		script := redact.Text(redact.Clean(asked.Script))
+		script := asked.ShownScript()
 		q.long = q.long || len(script) > shownScript
 		q.text += "\n\nscript, sha256 " + asked.Digest + ":\n" + clip(script, shownScript, "render shows all of it")
 	}

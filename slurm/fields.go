@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -77,8 +78,11 @@ func ParseDuration(s string) (d time.Duration, ok bool) {
 	default:
 		return 0, false
 	}
-	return time.Duration(seconds) * time.Second, true
+	return time.Duration(min(seconds, longest)) * time.Second, true
 }
+
+// longest is the longest duration in seconds, 292 years. Slurm accepts longer ones.
+const longest = int64(math.MaxInt64 / time.Second)
 
 // parseLimit reads a time limit and returns it in seconds; nil where there is none.
 func parseLimit(s string) *int64 {

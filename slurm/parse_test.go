@@ -113,6 +113,7 @@ func TestParseAccounts(t *testing.T) {
 func TestParseDuration(t *testing.T) {
 	for in, want := range map[string]string{
 		"30": "30m0s", "1:30": "1m30s", "01:02:03": "1h2m3s", "2-3": "51h0m0s", "2-3:4": "51h4m0s", "1-02:03:04": "26h3m4s", "0:00": "0s",
+		"213504-00:00:00": "2562047h47m16s", "307445734:00:00": "2562047h47m16s", // the longest duration, not a short one
 	} {
 		d, ok := slurm.ParseDuration(in)
 		require.True(t, ok, in)

@@ -122,7 +122,7 @@ type Policy struct {
 	ApprovalChannel string
 	// Approve says why a call needs an operator's approval; an empty text means that it needs
 	// none.
-	Approve func(op string, in any) lang.Text
+	Approve func(c *ops.Call, op string, in any) lang.Text
 }
 
 // MayRead reports whether a person may see what the cluster knows, in the place where they ask.

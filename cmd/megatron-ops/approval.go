@@ -13,16 +13,17 @@ import (
 )
 
 // needsApproval returns why a call must be approved, or an empty text if it need not
-// be. The operation itself refuses a wrong specification or an unknown job; a call
-// whose use cannot be computed for another reason needs approval.
-func needsApproval(svc *ops.Service, a config.Approval, in any) lang.Text {
+// be. The operation itself refuses a wrong specification, an unknown job and a caller
+// who may not act; a call whose use cannot be computed for another reason needs
+// approval.
+func needsApproval(c *ops.Call, a config.Approval, in any) lang.Text {
 	if a.Limits.None() {
 		return lang.Text{}
 	}
-	use, takes, err := policy.Of(context.Background(), svc, in)
+	use, takes, err := policy.Of(context.Background(), c, in)
 	if err != nil {
 		switch ops.AsError(err).Code {
-		case ops.BadInput, ops.NotFound:
+		case ops.BadInput, ops.NotFound, ops.NotAllowed:
 			return lang.Text{}
 		}
 		if errors.Is(err, slurm.ErrNotFound) {

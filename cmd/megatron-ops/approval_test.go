@@ -71,14 +71,14 @@ func requireApproval(t *testing.T, svc *ops.Service, op string, in any, why stri
 	a := config.Approval{Limits: policy.Limits{
 		GPUHours: 100, GPUs: 64, Hours: 24, Partitions: []string{"urgent"}, QOS: []string{"high"}, Accounts: []string{"reserve"},
 	}}
-	got := needsApproval(svc, a, in)
+	got := needsApproval(&ops.Call{Service: svc}, a, in)
 	if why == "" {
 		require.Emptyf(t, got.EN, "%s %+v", op, in)
 		return
 	}
 	require.Containsf(t, got.EN, why, "%s %+v", op, in)
 	require.NotEmpty(t, got.ZH)
-	require.Empty(t, needsApproval(svc, config.Approval{}, in).EN, "without limits nothing is held")
+	require.Empty(t, needsApproval(&ops.Call{Service: svc}, config.Approval{}, in).EN, "without limits nothing is held")
 }
 
 func TestWhateverStartsOrEnlargesIsHeldToTheLimits(t *testing.T) {

@@ -37,7 +37,7 @@ func slackPolicy(svc *ops.Service, cfg config.Config) bot.Policy {
 		p.LinkProof = linkFolder(c).Owner
 	}
 	if !c.Approval.Limits.None() {
-		p.Approve = func(_ string, in any) lang.Text { return needsApproval(svc, c.Approval, in) }
+		p.Approve = func(call *ops.Call, _ string, in any) lang.Text { return needsApproval(call, c.Approval, in) }
 	}
 	return p
 }
@@ -107,12 +107,8 @@ func readSecretFile(file, field string) (string, error) {
 // them, the agent's own person has to.
 func agentPolicy(service func() (*ops.Service, error), cfg config.Config, operators bool) mcp.Policy {
 	a := cfg.Slack.Approval
-	p := mcp.Policy{Tokens: cfg.MCP.Confirm == config.FallbackToken, Beyond: func(_ string, in any) string {
-		svc, err := service()
-		if err != nil {
-			return "" // the call itself fails with this error
-		}
-		why := needsApproval(svc, a, in).EN
+	p := mcp.Policy{Tokens: cfg.MCP.Confirm == config.FallbackToken, Beyond: func(call *ops.Call, _ string, in any) string {
+		why := needsApproval(call, a, in).EN
 		if why == "" && a.Agents {
 			why = "approvals are required for agents here"
 		}
@@ -122,12 +118,12 @@ func agentPolicy(service func() (*ops.Service, error), cfg config.Config, operat
 		return p
 	}
 	p.ApproveAll = a.Agents
-	p.Approve = func(ctx context.Context, who ops.Caller, op string, in any, shown []view.Section, digest string) (string, error) {
+	p.Approve = func(ctx context.Context, call *ops.Call, op string, in any, shown []view.Section, digest string) (string, error) {
 		svc, err := service()
 		if err != nil {
 			return "", err
 		}
-		return svc.Approved(ctx, who, op, in, needsApproval(svc, a, in).EN, shown, digest)
+		return svc.Approved(ctx, call.Who, op, in, needsApproval(call, a, in).EN, shown, digest)
 	}
 	return p
 }

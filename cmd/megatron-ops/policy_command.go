@@ -57,7 +57,7 @@ func policyCommand(ctx context.Context, sh *shell, words []string) error {
 		if err := submit.Words(in, []string{"--yaml", string(text)}); err != nil {
 			return err
 		}
-		use, _, err := policy.Of(ctx, svc, in)
+		use, _, err := policy.Of(ctx, &ops.Call{Service: svc}, in)
 		if err != nil {
 			return err
 		}

@@ -31,11 +31,11 @@ func webPage(cfg config.Config, svc *ops.Service, slack *bot.Bot, at net.Addr, l
 	}
 	c := web.Config{
 		Service: svc, URL: cfg.Web.URL, Operators: cfg.Web.Operators, Log: log,
-		Held: func(_ string, in any) lang.Text {
+		Held: func(call *ops.Call, _ string, in any) lang.Text {
 			if cfg.Slack.Approval.None() {
 				return lang.Text{}
 			}
-			return needsApproval(svc, cfg.Slack.Approval, in)
+			return needsApproval(call, cfg.Slack.Approval, in)
 		},
 	}
 	if cfg.Slack.LinkDir != "" {

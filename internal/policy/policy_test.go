@@ -21,6 +21,8 @@ type queue struct {
 	noQueue bool
 }
 
+func (queue) Name() string { return "q" }
+
 func (q queue) all(id slurm.JobID) (rows []slurm.Job) {
 	hour := int64(3600)
 	for _, row := range q.rows[id.Array()] {
@@ -81,7 +83,7 @@ func TestAnArrayIsCountedWhole(t *testing.T) {
 		if op == "update" {
 			in = &jobcontrol.UpdateIn{JobIn: on, QOS: "normal"}
 		}
-		use, takes, err := policy.Of(t.Context(), svc, in)
+		use, takes, err := policy.Of(t.Context(), &ops.Call{Service: svc}, in)
 		require.NoError(t, err, tt.call)
 		require.True(t, takes)
 		require.Equal(t, []string{"prod"}, use.Partitions, tt.call)
@@ -104,7 +106,7 @@ func TestAnArrayIsCountedWhole(t *testing.T) {
 	// If the queue does not answer, an array is not counted as one job.
 	q.noQueue = true
 	svc.Clusters["q"] = q
-	_, _, err := policy.Of(t.Context(), svc, &jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: "12"}})
+	_, _, err := policy.Of(t.Context(), &ops.Call{Service: svc}, &jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: "12"}})
 	require.ErrorIs(t, err, slurm.ErrUnreachable)
 }
 

@@ -74,41 +74,43 @@ func unlimited(s string) bool {
 	return ok && d == 0 // sbatch(1): "A time limit of zero requests that no time limit be imposed."
 }
 
-// Of returns what the call of an operation can use at most. any is false for an
-// operation that uses nothing of the cluster.
-func Of(ctx context.Context, svc *ops.Service, in any) (use Use, any bool, err error) {
+// Of returns what a call with the input in can use at most. any is false for an operation
+// that uses nothing of the cluster. Jobs are looked up with the rights that the call itself
+// has: a site may hide people's jobs from one another, and from this server.
+func Of(ctx context.Context, c *ops.Call, in any) (use Use, any bool, err error) {
 	ctx, stop := context.WithTimeout(ctx, queryTimeout)
 	defer stop()
+	c = c.Writing()
 	switch in := in.(type) {
 	case *launch.SubmitIn:
 		if in.DryRun {
 			return use, false, nil
 		}
-		use, err = specUse(ctx, svc, in.SpecIn)
+		use, err = specUse(ctx, c, in.SpecIn)
 	case *smoke.In:
 		if in.DryRun {
 			return use, false, nil
 		}
-		use, err = specUse(ctx, svc, in.SpecIn)
+		use, err = specUse(ctx, c, in.SpecIn)
 		// No trial run is larger than the job, and each takes at most ten minutes.
 		use.Hours, use.GPUHours = min(use.Hours, 1), min(use.GPUHours, float64(use.GPUs))
 	case *jobcontrol.UpdateIn:
-		use, err = updateUse(ctx, svc, in)
+		use, err = updateUse(ctx, c, in)
 	case *jobcontrol.RequeueIn: // hold and release give nobody more than was approved
 		// Slurm restarts every element that it still knows, ended ones too.
 		var parts []slurm.Job
-		if parts, err = partsOf(ctx, svc, in.Cluster, in.Job); err == nil {
+		if parts, err = partsOf(ctx, c, in.Cluster, in.Job); err == nil {
 			use = partsUse(parts)
 		}
 	case *fleet.RunIn:
 		var j slurm.Job
-		if j, err = lookUpJob(ctx, svc, in.Cluster, in.Job); err == nil {
+		if _, j, err = lookUpJob(ctx, c, in.Cluster, in.Job); err == nil {
 			use = partsUse([]slurm.Job{j})
 			use.Hours = float64(max(in.Limit, 60)) / 3600
 			use.GPUHours = float64(use.GPUs) * use.Hours
 		}
 	case *fleet.NodeCheckIn:
-		use, err = nodeCheckUse(ctx, svc, in)
+		use, err = nodeCheckUse(ctx, c.Service, in)
 	default:
 		return use, false, nil
 	}
@@ -117,10 +119,11 @@ func Of(ctx context.Context, svc *ops.Service, in any) (use Use, any bool, err e
 
 // specUse returns the most that a specification can use: every component, every job of
 // its chain, every task of its array and every retry, each up to the time limit.
-func specUse(ctx context.Context, svc *ops.Service, in launch.SpecIn) (Use, error) {
+func specUse(ctx context.Context, call *ops.Call, in launch.SpecIn) (Use, error) {
+	svc := call.Service
 	// Judge what would be submitted: the text, the fields beside it and the site's
 	// profile combined.
-	s, err := launch.Resolve((&ops.Call{Service: svc}), in)
+	s, err := launch.Resolve(call, in)
 	if err != nil {
 		return Use{}, err
 	}
@@ -169,8 +172,8 @@ func specUse(ctx context.Context, svc *ops.Service, in launch.SpecIn) (Use, erro
 	case s.Chain != nil:
 		jobs = float64(max(*s.Chain, 1))
 	}
-	use.GPUs = gpus * atOnce
-	use.GPUHours = gpuHours(float64(gpus*tasks*(1+s.Retry.Limit())), jobs*use.Hours)
+	use.GPUs = times(gpus, atOnce)
+	use.GPUHours = gpuHours(float64(gpus)*float64(tasks)*float64(1+s.Retry.Limit()), jobs*use.Hours)
 	return use, nil
 }
 
@@ -200,6 +203,18 @@ func partitionNames(list string, parts []slurm.Partition) (names []string) {
 		}
 	}
 	return names
+}
+
+// mostGPUs is more GPUs than any cluster has.
+const mostGPUs = 1 << 40
+
+// times multiplies two counts, up to mostGPUs: a product that is too large for a number is
+// not a small one.
+func times(a, b int) int {
+	if a > 0 && b > mostGPUs/a {
+		return mostGPUs
+	}
+	return a * b
 }
 
 // gpuHours multiplies, and returns 0 for no GPUs even if hours is infinite.
@@ -297,11 +312,14 @@ func affectsGPUs(options []string) bool {
 }
 
 // updateUse returns what the job can use after the change, with all its unfinished
-// elements together.
-func updateUse(ctx context.Context, svc *ops.Service, in *jobcontrol.UpdateIn) (Use, error) {
-	parts, err := partsOf(ctx, svc, in.Cluster, in.Job)
+// elements together. A job that the change submits anew counts as a submission does.
+func updateUse(ctx context.Context, c *ops.Call, in *jobcontrol.UpdateIn) (Use, error) {
+	parts, err := partsOf(ctx, c, in.Cluster, in.Job)
 	if err != nil {
 		return Use{}, err
+	}
+	if next, anew := jobcontrol.Resubmission(ctx, c, *in, parts[0]); anew {
+		return specUse(ctx, c, next)
 	}
 	if going := slices.DeleteFunc(slices.Clone(parts), func(p slurm.Job) bool { return p.State.Ended() }); len(going) > 0 {
 		parts = going
@@ -310,7 +328,7 @@ func updateUse(ctx context.Context, svc *ops.Service, in *jobcontrol.UpdateIn) (
 	for i := range parts {
 		p := &parts[i]
 		if in.Nodes > 0 && p.NumNodes > 0 {
-			p.GPUs = (p.GPUs*in.Nodes + p.NumNodes - 1) / p.NumNodes
+			p.GPUs = (times(p.GPUs, in.Nodes) + p.NumNodes - 1) / p.NumNodes
 		}
 		if in.Partition != "" {
 			p.Partition = in.Partition
@@ -336,16 +354,19 @@ func updateUse(ctx context.Context, svc *ops.Service, in *jobcontrol.UpdateIn) (
 // partsOf returns the elements of an array or the components of a heterogeneous job as
 // the cluster reports them; one row may stand for several elements. Any other job is
 // one row.
-func partsOf(ctx context.Context, svc *ops.Service, cluster string, id slurm.JobID) ([]slurm.Job, error) {
-	j, err := lookUpJob(ctx, svc, cluster, id)
+func partsOf(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) ([]slurm.Job, error) {
+	cl, j, err := lookUpJob(ctx, c, cluster, id)
 	if err != nil || id.Array() != id {
 		return []slurm.Job{j}, err
 	}
-	parts, err := clusterOf(svc, cluster).Jobs(ctx, slurm.Filter{IDs: []slurm.JobID{id}})
+	parts, err := cl.Jobs(ctx, slurm.Filter{IDs: []slurm.JobID{id}})
 	if err != nil {
 		return nil, err
 	}
 	parts = slices.DeleteFunc(parts, func(p slurm.Job) bool { return p.ID.Array() != id })
+	for i := range parts {
+		parts[i].Cluster = j.Cluster
+	}
 	if len(parts) == 0 { // it has left the queue
 		parts = []slurm.Job{j}
 	}
@@ -373,8 +394,8 @@ func partsUse(parts []slurm.Job) (use Use) {
 			limit = float64(*p.TimeLimitS) / 3600
 		}
 		use.Hours = max(use.Hours, limit)
-		use.GPUs += p.GPUs * atOnce
-		use.GPUHours += gpuHours(float64(p.GPUs*tasks), limit)
+		use.GPUs += times(p.GPUs, atOnce)
+		use.GPUHours += gpuHours(float64(p.GPUs)*float64(tasks), limit)
 	}
 	return use
 }
@@ -407,17 +428,19 @@ func nodeCheckUse(ctx context.Context, svc *ops.Service, in *fleet.NodeCheckIn) 
 	} else if perNode == 0 {
 		use.Unknown = append(use.Unknown, GPUsUnknown)
 	}
-	use.GPUs = len(nodes) * perNode
+	use.GPUs = times(len(nodes), perNode)
 	use.GPUHours = float64(use.GPUs) * use.Hours
 	return use, nil
 }
 
-func lookUpJob(ctx context.Context, svc *ops.Service, cluster string, id slurm.JobID) (slurm.Job, error) {
-	cl := clusterOf(svc, cluster)
-	if cl == nil {
-		return slurm.Job{}, slurm.JobNotFound(id)
+func lookUpJob(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (ops.Cluster, slurm.Job, error) {
+	cl, err := c.Cluster(cluster)
+	if err != nil {
+		return nil, slurm.Job{}, err
 	}
-	return cl.Job(ctx, id)
+	j, err := cl.Job(ctx, id)
+	j.Cluster = cl.Name()
+	return cl, j, err
 }
 
 // Tasks returns the number of an array's elements, and how many of them may run at

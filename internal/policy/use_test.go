@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/smoke"
 	"github.com/megatron-ops/megatron-ops/internal/policy"
+	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
@@ -66,38 +69,38 @@ func TestASpecificationIsCountedAtItsMost(t *testing.T) {
 		"components: [nodes=1 partition=cpu, nodes=1 partition=endless]":                   "cpu,endless 16 GPUs, +Inf h, +Inf GPU hours",
 	} {
 		in := &launch.SubmitIn{SpecIn: launch.SpecIn{YAML: base + spec + "}"}}
-		use, takes, err := policy.Of(t.Context(), told, in)
+		use, takes, err := policy.Of(t.Context(), &ops.Call{Service: told}, in)
 		require.NoError(t, err, spec)
 		require.True(t, takes)
 		require.Equal(t, want, said(use), spec)
 	}
 	in := &launch.SubmitIn{SpecIn: launch.SpecIn{YAML: base + "nodes: 2}"}}
-	use, _, err := policy.Of(t.Context(), silent, in)
+	use, _, err := policy.Of(t.Context(), &ops.Call{Service: silent}, in)
 	require.NoError(t, err)
 	require.Equal(t, "16 GPUs, +Inf h, +Inf GPU hours, partition unknown, time unknown", said(use), "of a cluster that tells of no partitions")
 	silent.Sites = func(string) job.Site { return job.Site{GPUsPerNode: 6} }
 	in.YAML = base + "nodes: 1, time: '1:00:00', partition: x, gpus_per_node: 2, exclusive: true}"
-	use, _, err = policy.Of(t.Context(), silent, in)
+	use, _, err = policy.Of(t.Context(), &ops.Call{Service: silent}, in)
 	require.NoError(t, err)
 	require.Equal(t, "x 6 GPUs, 1 h, 6 GPU hours", said(use), "the profile knows how many GPUs a node has")
 
 	in.YAML = base + "qos: low, account: a, components: [qos=high, account=b, nodes=2]}"
-	use, _, err = policy.Of(t.Context(), told, in)
+	use, _, err = policy.Of(t.Context(), &ops.Call{Service: told}, in)
 	require.NoError(t, err)
 	require.Equal(t, "high,low", use.QOS)
 	require.Equal(t, "a,b", use.Account)
 
 	in.DryRun = true
-	_, takes, err := policy.Of(t.Context(), told, in)
+	_, takes, err := policy.Of(t.Context(), &ops.Call{Service: told}, in)
 	require.NoError(t, err)
 	require.False(t, takes, "what is only shown takes nothing")
-	_, takes, _ = policy.Of(t.Context(), told, &smoke.In{SpecIn: in.SpecIn, DryRun: true})
+	_, takes, _ = policy.Of(t.Context(), &ops.Call{Service: told}, &smoke.In{SpecIn: in.SpecIn, DryRun: true})
 	require.False(t, takes)
-	_, takes, _ = policy.Of(t.Context(), told, &struct{}{})
+	_, takes, _ = policy.Of(t.Context(), &ops.Call{Service: told}, &struct{}{})
 	require.False(t, takes)
 	in.YAML = "nodes: many"
 	in.DryRun = false
-	_, _, err = policy.Of(t.Context(), told, in)
+	_, _, err = policy.Of(t.Context(), &ops.Call{Service: told}, in)
 	require.Error(t, err, "what cannot be read is not within any limit")
 }
 
@@ -125,13 +128,13 @@ func TestWhatActsOnJobsAndNodesIsCounted(t *testing.T) {
 		{&fleet.NodeCheckIn{Nodes: "n1", Partition: "cpu"}, "cpu 0 GPUs, 0.5 h, 0 GPU hours, gpus unknown"},
 		{&smoke.In{SpecIn: spec}, "prod 16 GPUs, 1 h, 16 GPU hours"},
 	} {
-		use, takes, err := policy.Of(t.Context(), svc, c.in)
+		use, takes, err := policy.Of(t.Context(), &ops.Call{Service: svc}, c.in)
 		require.NoError(t, err)
 		require.True(t, takes)
 		require.Equal(t, c.want, said(use), "%+v", c.in)
 	}
 	for _, in := range []any{&jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: "8"}}, &jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: id, OnCluster: ops.OnCluster{Cluster: "none"}}}, &fleet.NodeCheckIn{Nodes: "n[1"}} {
-		_, _, err := policy.Of(t.Context(), svc, in)
+		_, _, err := policy.Of(t.Context(), &ops.Call{Service: svc}, in)
 		require.Error(t, err)
 	}
 }
@@ -157,18 +160,91 @@ func (w wide) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 // GPU counts as one.
 func TestMoreNodesAreMoreGPUs(t *testing.T) {
 	svc := &ops.Service{Default: "yard", Clusters: map[string]ops.Cluster{"yard": wide{yard{queue{rows: map[slurm.JobID][]string{"7": {"7 PENDING"}}}}}}}
-	for nodes, gpus := range map[int]int{0: 8, 1: 4, 2: 8, 3: 12} {
-		use, _, err := policy.Of(t.Context(), svc, &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "7"}, Nodes: nodes})
+	for nodes, gpus := range map[int]int{0: 8, 1: 4, 2: 8, 3: 12, 1<<60 + 2: 1 << 39} {
+		use, _, err := policy.Of(t.Context(), &ops.Call{Service: svc}, &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "7"}, Nodes: nodes})
 		require.NoError(t, err)
 		require.Equal(t, gpus, use.GPUs, nodes)
 	}
 }
 
 func TestNoLimitIsNullInJSON(t *testing.T) {
-	use, _, err := policy.Of(t.Context(), &ops.Service{Clusters: map[string]ops.Cluster{"": queue{rows: map[slurm.JobID][]string{"7": {"7 RUNNING"}}}}},
+	use, _, err := policy.Of(t.Context(), &ops.Call{Service: &ops.Service{Clusters: map[string]ops.Cluster{"": queue{rows: map[slurm.JobID][]string{"7": {"7 RUNNING"}}}}}},
 		&jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "7"}, Time: "UNLIMITED"})
 	require.NoError(t, err)
 	raw, err := json.Marshal(use)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"partitions":["prod"],"qos":"normal","account":"llm","gpus":8,"hours":null,"gpu_hours":null}`, string(raw))
+}
+
+// hiding is a cluster that shows nobody's job to somebody else, as PrivateData=jobs makes
+// Slurm do.
+type hiding struct{ yard }
+
+func (hiding) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
+	return slurm.Job{}, slurm.JobNotFound(id)
+}
+
+func (hiding) Jobs(context.Context, slurm.Filter) ([]slurm.Job, error) { return nil, nil }
+
+// A job that the server itself does not see is counted all the same: it is looked up as
+// the person for whom it would be changed.
+func TestAJobThatTheServerDoesNotSeeIsCounted(t *testing.T) {
+	const id = slurm.JobID("7")
+	hidden := hiding{yard{queue{rows: map[slurm.JobID][]string{id: {"7 PENDING"}}}}}
+	svc := &ops.Service{Default: "yard", Clusters: map[string]ops.Cluster{"yard": hidden}, Self: "bot", As: func(ops.Cluster, string) (ops.Cluster, error) {
+		return hidden.yard, nil
+	}}
+	ada := &ops.Call{Service: svc, Who: ops.Caller{Surface: ops.Slack, ID: "T1/U1", User: "ada"}}
+	on := jobcontrol.JobIn{Job: id}
+	for _, in := range []any{&jobcontrol.UpdateIn{JobIn: on, Time: "50:00:00"}, &jobcontrol.RequeueIn{JobIn: on}, &fleet.RunIn{Job: id}} {
+		use, takes, err := policy.Of(t.Context(), ada, in)
+		require.NoError(t, err, "%T", in)
+		require.True(t, takes)
+		require.Equal(t, 8, use.GPUs)
+	}
+}
+
+// Another number of nodes submits a job anew where its script is made for its number. The
+// new job counts with its retries, as its first submission did.
+func TestAJobSubmittedAnewCountsWithItsRetries(t *testing.T) {
+	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, st.Close()) })
+	spec := `{"name":"gpt","worktree":"/w","nodes":1,"gpus_per_node":8,"time":"1:00:00","partition":"prod","retry":{"max":9}}`
+	sub := store.Submission{Key: "ada/q/k", Token: "t", Cluster: "q", Owner: "ada", Name: "gpt", Spec: json.RawMessage(spec), CreatedAt: time.Now()}
+	_, _, err = st.Begin(t.Context(), sub)
+	require.NoError(t, err)
+	require.NoError(t, st.Finish(t.Context(), sub.Key, store.Submitted, "7", "", time.Now()))
+	svc := &ops.Service{
+		Default: "q", Clusters: map[string]ops.Cluster{"q": yard{queue{rows: map[slurm.JobID][]string{"7": {"7 PENDING"}}}}},
+		Now: time.Now, Store: func() (*store.Store, error) { return st, nil },
+	}
+	for nodes, want := range map[int]string{
+		4: "prod 32 GPUs, 1 h, 320 GPU hours",
+		1: "prod 8 GPUs, 1 h, 8 GPU hours", // the job itself is changed, and no retry is added
+	} {
+		use, _, err := policy.Of(t.Context(), &ops.Call{Service: svc}, &jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "7"}, Nodes: nodes})
+		require.NoError(t, err)
+		require.Equal(t, want, said(use))
+	}
+}
+
+// What is too long or too many for a number does not count as little.
+func TestWhatNoNumberHoldsIsMuch(t *testing.T) {
+	svc := &ops.Service{Default: "yard", Clusters: map[string]ops.Cluster{"yard": yard{queue{rows: map[slurm.JobID][]string{"7": {"7 PENDING"}}}}}}
+	limits := policy.Limits{GPUHours: 1e6, GPUs: 64, Hours: 24}
+	submit := func(fields string) any {
+		return &launch.SubmitIn{SpecIn: launch.SpecIn{YAML: "{name: gpt, worktree: /w, nodes: 1, " + fields + "}"}}
+	}
+	gpus := 1 << 60
+	for _, in := range []any{
+		submit("time: '106752-0'"), submit("time: '213504-00:00:00'"), submit("time: '307445734:00:00'"), submit("time: '999999-23'"),
+		&jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "7"}, Time: "213504-00:00:00"},
+		&jobcontrol.UpdateIn{JobIn: jobcontrol.JobIn{Job: "7"}, Nodes: 1 << 61},
+		&fleet.NodeCheckIn{Nodes: "n[1-16]", GPUs: &gpus, Partition: "prod"},
+	} {
+		use, _, err := policy.Of(t.Context(), &ops.Call{Service: svc}, in)
+		require.NoError(t, err)
+		require.NotEmpty(t, limits.Over(use), said(use))
+	}
 }

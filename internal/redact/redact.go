@@ -121,6 +121,17 @@ func Text(s string) string {
 	return s
 }
 
+// Lines is Text for lines that say one thing each, such as the fields of a request or the
+// lines of a rendered script. What looks like the beginning of a secret in one line hides
+// nothing of the next: whoever writes a line cannot hide others from a reader.
+func Lines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = Text(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // SecretName reports whether a setting of that name, such as an environment variable,
 // holds a secret: its value is never kept or shown.
 func SecretName(name string) bool {

@@ -73,7 +73,7 @@ func (v *visit) approvalReason(op ops.Op, in any) string {
 	if v.s.cfg.Held == nil || v.who.Operator {
 		return ""
 	}
-	return v.s.cfg.Held(op.Name, in).In(v.lang)
+	return v.s.cfg.Held(v.call(), op.Name, in).In(v.lang)
 }
 
 // execute runs what was agreed to, with the script that was shown.

@@ -37,7 +37,7 @@ type Config struct {
 	// requests.
 	Operators []string
 	// Held returns why an operator must approve a call; empty: none must.
-	Held func(op string, in any) lang.Text
+	Held func(c *ops.Call, op string, in any) lang.Text
 	Log  *slog.Logger
 }
 

@@ -388,7 +388,7 @@ func TestAChangeIsAskedAboutFirst(t *testing.T) {
 // A request that exceeds the limits waits for an operator, and is carried out once.
 func TestWhatIsHeldWaitsForAnOperator(t *testing.T) {
 	s := newSite(t, func(c *web.Config) {
-		c.Held = func(op string, _ any) lang.Text { return lang.Text{EN: op + " is held here"} }
+		c.Held = func(_ *ops.Call, op string, _ any) lang.Text { return lang.Text{EN: op + " is held here"} }
 	})
 	b, operator := s.as("alice"), s.as("root")
 	form := url.Values{"op": {"cancel"}, "cluster": {"test"}, "word": {"6"}}
@@ -429,7 +429,7 @@ func TestAnOperatorIsWhoTheConfigurationNames(t *testing.T) {
 // Exactly what an operator approved is carried out, whatever the form says was shown.
 func TestWhatWasApprovedIsWhatIsSubmitted(t *testing.T) {
 	s := newSite(t, func(c *web.Config) {
-		c.Held = func(op string, _ any) lang.Text { return lang.Text{EN: op + " is held here"} }
+		c.Held = func(_ *ops.Call, op string, _ any) lang.Text { return lang.Text{EN: op + " is held here"} }
 	})
 	b, operator := s.as("alice"), s.as("root")
 	form := url.Values{"op": {"submit"}, "cluster": {"test"}, "word": opstest.GoodJob, "digest": {"0123"}}

@@ -6,6 +6,7 @@ package within
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -121,6 +122,29 @@ func (f *Folders) Open(path string) (*os.File, error) {
 		return nil, err
 	}
 	return file, nil
+}
+
+// ReadFile returns the first most bytes of a regular file. It opens nothing that could
+// block.
+func (f *Folders) ReadFile(path string, most int64) ([]byte, error) {
+	file, err := f.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, most))
+}
+
+// ReadDir lists the folder at path, as os.ReadDir does.
+func (f *Folders) ReadDir(path string) ([]fs.DirEntry, error) {
+	if f == nil {
+		return os.ReadDir(path)
+	}
+	d, name, err := f.find(path)
+	if err != nil {
+		return nil, err
+	}
+	return fs.ReadDir(d.root.FS(), filepath.ToSlash(name))
 }
 
 func (f *Folders) owns(info fs.FileInfo) bool {

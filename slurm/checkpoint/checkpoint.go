@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/pickle"
+	"github.com/megatron-ops/megatron-ops/internal/within"
 )
 
 // A Format is the file format of a checkpoint, in the words of --ckpt-format.
@@ -69,6 +69,8 @@ type Checkpoint struct {
 	Faults []Fault `json:"faults,omitempty"`
 	// Others lists the other iterations in the same folder.
 	Others []int `json:"other_iterations,omitempty"`
+
+	in *within.Folders // through which its files are opened
 }
 
 // A Fault is a file that differs from the checkpoint's own index.
@@ -97,18 +99,28 @@ var reader = pickle.Reader{Items: 64 << 20, String: 16 << 20}
 
 const tracker = "latest_checkpointed_iteration.txt"
 
-// Read reads the checkpoint at dir. dir is the folder of one iteration, or the folder
-// of --save; from the latter Read takes the given iteration, or the latest where
-// iteration is 0.
-func Read(dir string, iteration int) (Checkpoint, error) {
-	at, c := dir, Checkpoint{}
-	if err := mayRead(dir); err != nil {
+// The largest sizes in bytes of the files that are read as text. A file of another kind
+// under their name, or one that has no end, is not waited for.
+const (
+	mostTracker = 64
+	mostJSON    = 1 << 20
+)
+
+// mostRanks is the largest number of model-parallel ranks whose files are looked for.
+const mostRanks = 1 << 13
+
+// Read reads the checkpoint at dir through the open folders in. dir is the folder of one
+// iteration, or the folder of --save; from the latter Read takes the given iteration, or
+// the latest where iteration is 0.
+func Read(in *within.Folders, dir string, iteration int) (Checkpoint, error) {
+	at, c := dir, Checkpoint{in: in}
+	if err := c.mayRead(dir); err != nil {
 		return c, err
 	}
-	if format(dir) == "" {
-		word, err := os.ReadFile(filepath.Join(dir, tracker))
+	if c.format(dir) == "" {
+		word, err := in.ReadFile(filepath.Join(dir, tracker), mostTracker)
 		latest := strings.TrimSpace(string(word))
-		all := iterations(dir)
+		all := c.iterations(dir)
 		switch {
 		case iteration > 0:
 			at = filepath.Join(dir, folderOf(iteration))
@@ -140,11 +152,11 @@ func Read(dir string, iteration int) (Checkpoint, error) {
 			c.Iteration = &n
 		}
 	}
-	if err := mayRead(at); err != nil {
+	if err := c.mayRead(at); err != nil {
 		return c, err
 	}
-	if c.Format = format(at); c.Format == "" {
-		if _, err := os.Stat(at); errors.Is(err, fs.ErrNotExist) {
+	if c.Format = c.format(at); c.Format == "" {
+		if _, err := in.Stat(at); errors.Is(err, fs.ErrNotExist) {
 			return c, lang.Text{EN: "%s: %s names %s, which is not there", ZH: "%s：%s 指向 %s，而它不存在"}.Err(ErrNone, tracker, filepath.Base(at))
 		}
 		if at != dir {
@@ -169,12 +181,8 @@ func Read(dir string, iteration int) (Checkpoint, error) {
 }
 
 // mayRead returns the error of a folder that this account may not read.
-func mayRead(dir string) error {
-	f, err := os.Open(dir)
-	if err == nil {
-		return f.Close()
-	}
-	if errors.Is(err, fs.ErrPermission) {
+func (c *Checkpoint) mayRead(dir string) error {
+	if _, err := c.in.ReadDir(dir); errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	return nil // what it lacks is told later
@@ -182,22 +190,26 @@ func mayRead(dir string) error {
 
 // format returns the format of one iteration's folder by Megatron's own rules, or ""
 // where dir is no such folder.
-func format(dir string) Format {
+func (c *Checkpoint) format(dir string) Format {
 	has := func(name string) bool {
-		_, err := os.Stat(filepath.Join(dir, name))
+		_, err := c.in.Stat(filepath.Join(dir, name))
 		return err == nil
 	}
-	ranks, _ := fs.Glob(os.DirFS(dir), "mp_rank_0*")
-	data, _ := fs.Glob(os.DirFS(dir), "*.distcp")
+	entries, _ := c.in.ReadDir(dir)
+	some := func(is func(name string) bool) bool {
+		return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return is(e.Name()) })
+	}
+	ranks := some(func(name string) bool { return strings.HasPrefix(name, "mp_rank_0") })
+	data := some(func(name string) bool { return strings.HasSuffix(name, ".distcp") })
 	switch {
 	case has(backendFile):
-		if b, err := readBackend(dir); err == nil && b == Zarr {
+		if b, err := c.readBackend(dir); err == nil && b == Zarr {
 			return Zarr
 		}
 		return TorchDist
-	case len(ranks) > 0:
+	case ranks:
 		return Torch
-	case has(commonFile), len(data) > 0 && !has(indexFile): // the save did not finish
+	case has(commonFile), data && !has(indexFile): // the save did not finish
 		return TorchDist
 	case has(indexFile):
 		return FSDPDTensor // until its index or its arguments say otherwise
@@ -209,8 +221,8 @@ func format(dir string) Format {
 func folderOf(iteration int) string { return fmt.Sprintf("iter_%07d", iteration) }
 
 // iterations returns the iterations that have a folder in dir, sorted.
-func iterations(dir string) (all []int) {
-	entries, _ := os.ReadDir(dir)
+func (c *Checkpoint) iterations(dir string) (all []int) {
+	entries, _ := c.in.ReadDir(dir)
 	for _, e := range entries {
 		if m := iterFolder.FindStringSubmatch(e.Name()); m != nil {
 			if n, err := strconv.Atoi(m[1]); err == nil {
@@ -224,7 +236,7 @@ func iterations(dir string) (all []int) {
 
 // countFiles counts the files and their bytes, and records empty ones as faults.
 func (c *Checkpoint) countFiles() error {
-	return filepath.WalkDir(c.Path, func(path string, e fs.DirEntry, err error) error {
+	return c.in.WalkDir(c.Path, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
@@ -258,7 +270,7 @@ func (c *Checkpoint) fault(f Fault) {
 
 // readTorch reads a checkpoint with one folder for each model-parallel rank.
 func (c *Checkpoint) readTorch() {
-	entries, _ := os.ReadDir(c.Path)
+	entries, _ := c.in.ReadDir(c.Path)
 	type place struct{ tp, pp, ep int }
 	seen := map[place]bool{}
 	three, most := false, place{}
@@ -282,6 +294,10 @@ func (c *Checkpoint) readTorch() {
 		most.pp, most.ep = 0, second
 	}
 	c.Saved.TP, c.Saved.PP, c.Saved.EP = max(c.Saved.TP, most.tp+1), max(c.Saved.PP, most.pp+1), max(c.Saved.EP, most.ep+1)
+	if !few(c.Saved.TP, c.Saved.PP, c.Saved.EP) { // no run has so many, so the names or the arguments are wrong
+		c.fault(Fault{File: "mp_rank_*", Unreadable: true})
+		return
+	}
 	for tp := range c.Saved.TP {
 		for pp := range c.Saved.PP {
 			for ep := range c.Saved.EP {
@@ -303,10 +319,22 @@ func (c *Checkpoint) readTorch() {
 	}
 }
 
+// few reports whether the sizes of a layout are sizes, and make at most mostRanks ranks.
+func few(sizes ...int) bool {
+	all := 1
+	for _, n := range sizes {
+		if n < 1 || n > mostRanks/all {
+			return false
+		}
+		all *= n
+	}
+	return true
+}
+
 // readTorchFile checks the file of one rank, and reads the state from the first rank's.
 func (c *Checkpoint) readTorchFile(path string, first bool) {
 	name := c.relative(path)
-	st, err := os.Stat(path)
+	st, err := c.in.Stat(path)
 	switch {
 	case err != nil:
 		c.fault(Fault{File: name, Missing: true})
@@ -314,7 +342,7 @@ func (c *Checkpoint) readTorchFile(path string, first bool) {
 	case st.Size() == 0:
 		return // countFiles has recorded the fault
 	}
-	v, err := torchFile(path)
+	v, err := c.torchFile(path)
 	if err != nil {
 		c.fault(Fault{File: name, Unreadable: true, Have: st.Size()})
 		return
@@ -323,20 +351,28 @@ func (c *Checkpoint) readTorchFile(path string, first bool) {
 		return
 	}
 	c.readState(v)
-	_, shard := os.Stat(filepath.Join(filepath.Dir(path), "distrib_optim.pt"))
+	_, shard := c.in.Stat(filepath.Join(filepath.Dir(path), "distrib_optim.pt"))
 	has := shard == nil || pickle.Attribute(v, "optimizer") != nil
 	c.Optimizer = &has
 }
 
 // torchFile reads a file of torch.save without its tensors. The zip directory is at the
 // file's end, so a file that was cut short cannot be read.
-func torchFile(path string) (any, error) {
-	z, err := zip.OpenReader(path)
+func (c *Checkpoint) torchFile(path string) (any, error) {
+	in, err := c.in.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = z.Close() }() // nothing was written
-	return torchZip(&z.Reader)
+	defer in.Close()
+	st, err := in.Stat()
+	if err != nil {
+		return nil, err
+	}
+	z, err := zip.NewReader(in, st.Size())
+	if err != nil {
+		return nil, err
+	}
+	return torchZip(z)
 }
 
 func torchZip(z *zip.Reader) (any, error) {

@@ -34,7 +34,7 @@ func TestEveryFormatIsRead(t *testing.T) {
 		{"fsdp", 0, "fsdp_dtensor 10 latest=true TP 1 PP 1 DP 16 world=16 layers=4 optimizer=true/ tensors=4 parameters=245824 complete=true others=[]"},
 		{"dcp", 0, "torch_dcp 10 latest=true TP 1 PP 1 DP 16 world=16 layers=4 optimizer=true/ tensors=4 parameters=245824 complete=true others=[]"},
 	} {
-		c, err := Read(filepath.Join("testdata", tt.dir), tt.iteration)
+		c, err := Read(nil, filepath.Join("testdata", tt.dir), tt.iteration)
 		require.NoError(t, err, tt.dir)
 		require.Equal(t, tt.want, fmt.Sprintf("%s %d latest=%v %s world=%d layers=%v optimizer=%v/%s tensors=%d parameters=%d complete=%v others=%v",
 			c.Format, *c.Iteration, c.Latest, c.Saved.Words(), c.Saved.World, c.Model["num_layers"], *c.Optimizer, c.OptimizerSharding, c.Tensors, c.Parameters, c.Complete, c.Others), tt.dir)
@@ -44,25 +44,25 @@ func TestEveryFormatIsRead(t *testing.T) {
 func TestWhatIsNoCheckpointIsNone(t *testing.T) {
 	dir := t.TempDir()
 	for _, d := range []string{dir, filepath.Join(dir, "nowhere"), "testdata/make.py"} {
-		_, err := Read(d, 0)
+		_, err := Read(nil, d, 0)
 		require.ErrorIs(t, err, ErrNone, d)
 	}
-	_, err := Read("testdata/dist", 60)
+	_, err := Read(nil, "testdata/dist", 60)
 	require.ErrorIs(t, err, ErrNoSuch)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, tracker), []byte("70\n"), 0o600))
-	_, err = Read(dir, 0)
+	_, err = Read(nil, dir, 0)
 	require.ErrorContains(t, err, "names iter_0000070, which is not there")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, tracker), []byte("garbage"), 0o600))
-	_, err = Read(dir, 0)
+	_, err = Read(nil, dir, 0)
 	require.ErrorContains(t, err, "garbage")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, tracker), []byte("70\n"), 0o600))
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "iter_0000070"), 0o700))
-	_, err = Read(dir, 0)
+	_, err = Read(nil, dir, 0)
 	require.ErrorIs(t, err, ErrNone)
 	require.ErrorContains(t, err, "iter_0000070 is there, without a checkpoint's files")
 	if os.Geteuid() != 0 { // root may read everything
 		require.NoError(t, os.Chmod(filepath.Join(dir, "iter_0000070"), 0))
-		_, err = Read(dir, 0)
+		_, err = Read(nil, dir, 0)
 		require.ErrorIs(t, err, fs.ErrPermission)
 	}
 }
@@ -104,7 +104,7 @@ func TestWhatIsMissingOrCutShortIsNamed(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "runs [1]", filepath.Base(tt.dir))
 		require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", tt.dir))))
 		require.NoError(t, tt.harm(dir))
-		c, err := Read(dir, 0)
+		c, err := Read(nil, dir, 0)
 		require.NoError(t, err)
 		require.False(t, c.Complete, tt.want.File)
 		require.Equal(t, []Fault{tt.want}, c.Faults, tt.dir)
@@ -117,13 +117,13 @@ func TestAReleaseTellsItsOwnIteration(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "release"), os.DirFS("testdata/torch/iter_0000020")))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, tracker), []byte("release"), 0o600))
-	c, err := Read(dir, 0)
+	c, err := Read(nil, dir, 0)
 	require.NoError(t, err)
 	require.True(t, c.Latest)
 	require.Equal(t, 20, *c.Iteration)
 	// A folder's name counts more than its content.
 	require.NoError(t, os.Rename(filepath.Join(dir, "release"), filepath.Join(dir, "iter_0000021")))
-	c, err = Read(filepath.Join(dir, "iter_0000021"), 0)
+	c, err = Read(nil, filepath.Join(dir, "iter_0000021"), 0)
 	require.NoError(t, err)
 	require.Equal(t, 21, *c.Iteration)
 }
@@ -158,7 +158,7 @@ func TestASaveThatWasBrokenOffIsNotComplete(t *testing.T) {
 	for _, name := range []string{"metadata.json", ".metadata"} {
 		require.NoError(t, os.Remove(filepath.Join(dir, name)))
 	}
-	c, err := Read(dir, 0)
+	c, err := Read(nil, dir, 0)
 	require.NoError(t, err)
 	require.Equal(t, []Fault{{File: ".metadata", Missing: true}}, c.Faults)
 	require.Equal(t, TorchDist, c.Format)
@@ -188,7 +188,7 @@ func TestAZarrCheckpointIsToldAsOne(t *testing.T) {
 	}
 	write("optimizer.state.step/.zarray", `{"shape": [], "chunks": [], "dtype": "<f4", "order": "C", "zarr_format": 2}`)
 	write("optimizer.state.step/0", "x")
-	c, err := Read(dir, 0)
+	c, err := Read(nil, dir, 0)
 	require.NoError(t, err)
 	require.Empty(t, c.Faults)
 	require.Equal(t, Zarr, c.Format)
@@ -199,7 +199,7 @@ func TestAZarrCheckpointIsToldAsOne(t *testing.T) {
 	require.Contains(t, v.Why[0].In(lang.EN), "zarr")
 	require.Contains(t, v.How[0].In(lang.ZH), "--ckpt-convert-format torch_dist")
 	require.NoError(t, os.Remove(filepath.Join(dir, "embedding.word_embeddings.weight", "1.0")))
-	c, err = Read(dir, 0)
+	c, err = Read(nil, dir, 0)
 	require.NoError(t, err)
 	require.Equal(t, []Fault{{File: "embedding.word_embeddings.weight/1.0", Missing: true}}, c.Faults)
 }
@@ -240,7 +240,7 @@ func TestWhoCanLoadIt(t *testing.T) {
 		{"Torch-FSDP2's in the wrong format", "dcp", with(same, func(r *Run) { r.TP, r.PP = 1, 1 }), false, "the job reads torch_dist"},
 		{"Torch-FSDP2 of another's", "dist", with(same, func(r *Run) { r.Format = TorchDCP }), false, "the job reads torch_dcp"},
 	} {
-		c, err := Read(filepath.Join("testdata", tt.dir), 0)
+		c, err := Read(nil, filepath.Join("testdata", tt.dir), 0)
 		require.NoError(t, err)
 		v := c.LoadedBy(tt.run)
 		var said []string
@@ -254,7 +254,7 @@ func TestWhoCanLoadIt(t *testing.T) {
 			require.Empty(t, said, tt.name)
 		}
 	}
-	c, err := Read("testdata/dist", 0)
+	c, err := Read(nil, "testdata/dist", 0)
 	require.NoError(t, err)
 	c.Complete = false
 	require.Equal(t, "load an earlier iteration: --ckpt-step 50", c.LoadedBy(same).How[0].In(lang.EN))

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/megatron-ops/megatron-ops/internal/pickle"
 )
@@ -33,8 +33,8 @@ const (
 var shardedObject = regexp.MustCompile(`/shard_[0-9.]+_[0-9.]+$`)
 
 // readBackend returns the backend that metadata.json in dir names.
-func readBackend(dir string) (Format, error) {
-	text, err := os.ReadFile(filepath.Join(dir, backendFile))
+func (c *Checkpoint) readBackend(dir string) (Format, error) {
+	text, err := c.in.ReadFile(filepath.Join(dir, backendFile), mostJSON)
 	if err != nil {
 		return "", err
 	}
@@ -66,7 +66,7 @@ func (c *Checkpoint) readDistributed() {
 		c.Format = TorchDist // only metadata.json, the last file of a save, is missing
 	}
 	if c.Format == TorchDist {
-		switch _, err := readBackend(c.Path); {
+		switch _, err := c.readBackend(c.Path); {
 		case errors.Is(err, fs.ErrNotExist) && index != nil: // without an index, the missing index is the fault to report
 			c.fault(Fault{File: backendFile, Missing: true})
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
@@ -93,7 +93,7 @@ func (c *Checkpoint) readDistributed() {
 // readCommon reads common.pt and reports whether the file exists. Where it is missing
 // and elsewhere is false, nothing else holds its content, and that is a fault.
 func (c *Checkpoint) readCommon(elsewhere bool) (there bool) {
-	v, err := torchFile(filepath.Join(c.Path, commonFile))
+	v, err := c.torchFile(filepath.Join(c.Path, commonFile))
 	switch {
 	case err == nil:
 		c.readState(v)
@@ -106,7 +106,7 @@ func (c *Checkpoint) readCommon(elsewhere bool) (there bool) {
 }
 
 func (c *Checkpoint) readIndex() (any, error) {
-	in, err := os.Open(filepath.Join(c.Path, indexFile))
+	in, err := c.in.Open(filepath.Join(c.Path, indexFile))
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func (c *Checkpoint) checkFiles(parts []part) {
 		reach[p.file] = max(reach[p.file], p.from+p.length)
 	}
 	for file, want := range reach {
-		st, err := os.Stat(filepath.Join(c.Path, file))
+		st, err := c.in.Stat(filepath.Join(c.Path, file))
 		switch {
 		case err != nil:
 			c.fault(Fault{File: file, Want: want, Missing: true})
@@ -215,7 +215,7 @@ func (c *Checkpoint) checkFiles(parts []part) {
 
 // readPart reads a pickled object that is a part of a larger file.
 func (c *Checkpoint) readPart(p part) (any, error) {
-	in, err := os.Open(filepath.Join(c.Path, p.file))
+	in, err := c.in.Open(filepath.Join(c.Path, p.file))
 	if err != nil {
 		return nil, err
 	}
@@ -235,12 +235,14 @@ const mostChunks = 1 << 20
 func (c *Checkpoint) readZarr() {
 	c.readCommon(false)
 	optimizer := false
-	in := os.DirFS(c.Path)
-	arrays, _ := fs.Glob(in, "*/.zarray")
-	for _, file := range arrays {
-		name := path.Dir(file)
+	entries, _ := c.in.ReadDir(c.Path)
+	for _, e := range entries {
+		name, file := e.Name(), path.Join(e.Name(), ".zarray")
 		var array struct{ Shape, Chunks []int64 }
-		text, err := fs.ReadFile(in, file)
+		text, err := c.in.ReadFile(filepath.Join(c.Path, file), mostJSON)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+			continue
+		}
 		if err != nil || json.Unmarshal(text, &array) != nil || len(array.Shape) != len(array.Chunks) {
 			c.fault(Fault{File: file, Unreadable: true})
 			continue
@@ -251,7 +253,7 @@ func (c *Checkpoint) readZarr() {
 			c.Tensors++
 			c.Parameters += product(array.Shape)
 		}
-		if missing := missingChunk(filepath.Join(c.Path, name), array.Shape, array.Chunks); missing != "" {
+		if missing := c.missingChunk(filepath.Join(c.Path, name), array.Shape, array.Chunks); missing != "" {
 			c.fault(Fault{File: filepath.Join(name, missing), Missing: true})
 		}
 	}
@@ -260,7 +262,7 @@ func (c *Checkpoint) readZarr() {
 
 // missingChunk returns the first missing file of an array, or "". The files are named
 // by the chunk's indices: "0.0", "0.1" and so on.
-func missingChunk(dir string, shape, chunks []int64) string {
+func (c *Checkpoint) missingChunk(dir string, shape, chunks []int64) string {
 	counts := make([]int64, len(shape))
 	for i := range shape {
 		if chunks[i] < 1 {
@@ -279,7 +281,7 @@ func missingChunk(dir string, shape, chunks []int64) string {
 			n /= counts[i]
 		}
 		name := cmp.Or(strings.Join(words, "."), "0") // "0" for an array without dimensions
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+		if _, err := c.in.Stat(filepath.Join(dir, name)); err != nil {
 			return name
 		}
 	}

@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/within"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -117,14 +119,19 @@ func (a Artifact) look(j slurm.Job, before ArtifactState, now time.Time) (Artifa
 const maxJSON = 16 << 20
 
 func checkJSON(path, condition string) error {
-	info, err := os.Stat(path)
+	file, err := (*within.Folders)(nil).Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
 	if err != nil {
 		return err
 	}
 	if info.Size() > maxJSON {
 		return lang.Text{EN: "%s is too large to be checked as JSON: %d bytes, at most %d", ZH: "%s 太大，无法按 JSON 检查：%d 字节，上限 %d"}.Err(path, info.Size(), maxJSON)
 	}
-	text, err := os.ReadFile(path)
+	text, err := io.ReadAll(io.LimitReader(file, maxJSON))
 	if err != nil {
 		return err
 	}

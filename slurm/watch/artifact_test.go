@@ -1,10 +1,12 @@
 package watch_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,6 +137,30 @@ func TestSavedAndRisk(t *testing.T) {
 	r = watch.RiskOf(j, last, time.Hour, now)
 	require.True(t, r.TooLate)
 	require.Equal(t, 10*time.Minute, r.Left)
+}
+
+// A job may put a pipe in the place of the file that names its last checkpoint. Nobody waits
+// for it: the same loop looks after all other jobs.
+func TestAPipeInPlaceOfATrackerHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "latest_checkpointed_iteration.txt"), 0o600))
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := watch.LastCheckpoint(dir)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		require.ErrorContains(t, err, "not a regular file")
+	case <-ctx.Done():
+		t.Fatal("the pipe is still being read")
+	}
+	out, err := exec.CommandContext(ctx, "sh", "-c", watch.Listing, "sh", dir).Output()
+	require.NoError(t, err)
+	require.Empty(t, string(out), "nor does a login node's shell wait")
 }
 
 // ReadListing of a listing by a shell gives the same checkpoint as LastCheckpoint.

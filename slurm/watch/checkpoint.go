@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/within"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -48,9 +49,10 @@ func LastCheckpoint(dir string) (c Checkpoint, ok bool, err error) {
 	return c, err == nil, err
 }
 
-// readTracker returns the content of a tracker file and the time of its last change.
+// readTracker returns the content of a tracker file and the time of its last change. The
+// file is a job's, and may be anything: it opens nothing that could block.
 func readTracker(path string) (word string, at time.Time, err error) {
-	file, err := os.Open(path)
+	file, err := (*within.Folders)(nil).Open(path)
 	if err != nil {
 		return "", at, err
 	}
@@ -88,8 +90,8 @@ func lastOf(word string, at time.Time, all []saved) (Checkpoint, error) {
 // folder that the tracker names and the twelve newest ones.
 const Listing = `cd -- "$1" || exit
 t=` + tracker + `
-w=$(head -c 64 "$t" 2>/dev/null | head -n 1)
-[ ! -f "$t" ] || echo "tracker $(stat -c %Y "$t") $w"
+w=
+[ ! -f "$t" ] || { w=$(head -c 64 "$t" 2>/dev/null | head -n 1); echo "tracker $(stat -c %Y "$t") $w"; }
 case $w in *[!0-9]*) ;; *) named=iter_$(printf %07d "$(expr "$w" + 0)")/ ;; esac
 set -- iter_[0-9][0-9][0-9][0-9][0-9][0-9][0-9]/
 while [ $# -gt 12 ]; do shift; done

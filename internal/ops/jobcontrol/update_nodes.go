@@ -118,14 +118,7 @@ func resubmit(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, ch 
 			lang.Text{EN: "job %s is one of several, whose script is made for %s", ZH: "作业 %s 是一组作业之一，其脚本按 %s生成"}.With(j.ID, ops.Counted(j.NumNodes, "node")),
 			lang.Text{EN: "cancel it, and submit --from %s --nodes %d", ZH: "请取消后用 submit --from %s --nodes %d 重新提交"}.With(j.ID, in.Nodes))
 	}
-	changed := job.Spec{
-		Cluster: cl.Name(), Nodes: &in.Nodes, Time: in.Time, Exclude: in.Exclude,
-		Partition: cmp.Or(in.Partition, j.Partition), QOS: cmp.Or(in.QOS, j.QOS), // what earlier updates changed stays changed
-	}
-	if changed.Time == "" && j.TimeLimitS != nil {
-		changed.Time = ops.Duration(*j.TimeLimitS)
-	}
-	next := launch.SubmitIn{SpecIn: launch.SpecIn{From: in.Job, Spec: changed}, DryRun: true}
+	next := launch.SubmitIn{SpecIn: changedSpec(in, j), DryRun: true}
 	planned, err := runSubmit(ctx, c, next)
 	if err != nil {
 		return ChangeOut{}, err
@@ -159,6 +152,31 @@ func resubmit(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, ch 
 		out.State = after.State
 	}
 	return out, nil
+}
+
+// changedSpec returns the specification of j with the changes of an update. What earlier
+// updates changed stays changed.
+func changedSpec(in UpdateIn, j slurm.Job) launch.SpecIn {
+	s := job.Spec{
+		Cluster: j.Cluster, Nodes: &in.Nodes, Time: in.Time, Exclude: in.Exclude,
+		Partition: cmp.Or(in.Partition, j.Partition), QOS: cmp.Or(in.QOS, j.QOS),
+	}
+	if s.Time == "" && j.TimeLimitS != nil {
+		s.Time = ops.Duration(*j.TimeLimitS)
+	}
+	return launch.SpecIn{From: in.Job, Spec: s}
+}
+
+// Resubmission returns what update would submit in place of j, which the cluster has just
+// reported. anew is false where update changes j itself.
+func Resubmission(ctx context.Context, c *ops.Call, in UpdateIn, j slurm.Job) (next launch.SpecIn, anew bool) {
+	if in.Nodes <= 0 || in.Nodes == j.NumNodes {
+		return next, false
+	}
+	if _, here := c.SpecOf(ctx, j.Cluster, j.ID); !here {
+		return next, false
+	}
+	return changedSpec(in, j), true
 }
 
 // runSubmit runs the operation submit for the same caller, who has confirmed it.

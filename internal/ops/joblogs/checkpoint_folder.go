@@ -12,6 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/internal/within"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/checkpoint"
@@ -60,11 +61,12 @@ func CheckpointFolder() ops.Op {
 }
 
 func checkpointFolder(ctx context.Context, c *ops.Call, in CheckpointIn) (CheckpointFolderOut, error) {
-	dir, err := checkpointDir(ctx, c, in)
+	dir, folders, err := checkpointDir(ctx, c, in)
 	if err != nil {
 		return CheckpointFolderOut{}, err
 	}
-	read, err := checkpoint.Read(dir, in.Iteration)
+	defer folders.Close()
+	read, err := checkpoint.Read(folders, dir, in.Iteration)
 	out := CheckpointFolderOut{Checkpoint: read}
 	switch {
 	case errors.Is(err, checkpoint.ErrNoSuch):
@@ -115,34 +117,33 @@ func noSpec(field string, id slurm.JobID) error {
 	return ops.NotFoundError(field, lang.Text{EN: "the specification of job %s is not known here", ZH: "这里没有作业 %s 的规格"}.With(id), lang.Text{EN: "name the folder, or the specification's file: -f job.yaml", ZH: "请给出目录，或规格文件：-f job.yaml"})
 }
 
-// checkpointDir returns the folder that in names. Only the person's own process reads
+// checkpointDir returns the folder that in names, and the open folders through which it
+// must be read. Only the person's own process reads
 // the folder that a job saves to: a server may read more than the person may.
-func checkpointDir(ctx context.Context, c *ops.Call, in CheckpointIn) (string, error) {
+func checkpointDir(ctx context.Context, c *ops.Call, in CheckpointIn) (string, *within.Folders, error) {
 	if !slurm.IsJobID(in.Place) {
-		dir, folders, err := resolvePath(c, "place", in.Place)
-		folders.Close()
-		return dir, err
+		return resolvePath(c, "place", in.Place)
 	}
 	if !c.OwnHands() {
-		return "", ops.InputError("place", lang.Text{EN: "checkpoints are looked at in a shell of your own", ZH: "请在您自己的 shell 中查看检查点"}, lang.Text{EN: "in a shell: megatron-ops checkpoint %s", ZH: "在 shell 中运行：megatron-ops checkpoint %s"}.With(in.Place))
+		return "", nil, ops.InputError("place", lang.Text{EN: "checkpoints are looked at in a shell of your own", ZH: "请在您自己的 shell 中查看检查点"}, lang.Text{EN: "in a shell: megatron-ops checkpoint %s", ZH: "在 shell 中运行：megatron-ops checkpoint %s"}.With(in.Place))
 	}
 	cl, j, err := c.Job(ctx, in.Cluster, slurm.JobID(in.Place))
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	s, ok := c.SpecOf(ctx, cl.Name(), j.ID)
 	if !ok {
-		return "", noSpec("place", j.ID)
+		return "", nil, noSpec("place", j.ID)
 	}
 	save := megatron.LastOf(s.Args, "--save")
 	if save == "" {
-		return "", ops.NotFoundError("place", lang.Text{EN: "job %s saves no checkpoint: it has no --save", ZH: "作业 %s 没有 --save，不保存检查点"}.With(j.ID), lang.Text{})
+		return "", nil, ops.NotFoundError("place", lang.Text{EN: "job %s saves no checkpoint: it has no --save", ZH: "作业 %s 没有 --save，不保存检查点"}.With(j.ID), lang.Text{})
 	}
 	dir, seen := s.WithDefaults().OnHost(save)
 	if !seen {
-		return "", ops.NotFoundError("place", lang.Text{EN: "%s is inside the job's container alone", ZH: "%s 只在作业的容器内"}.With(save), lang.Text{EN: "a mount for it in container.mounts", ZH: "在 container.mounts 中为其添加挂载"})
+		return "", nil, ops.NotFoundError("place", lang.Text{EN: "%s is inside the job's container alone", ZH: "%s 只在作业的容器内"}.With(save), lang.Text{EN: "a mount for it in container.mounts", ZH: "在 container.mounts 中为其添加挂载"})
 	}
-	return dir, nil
+	return dir, nil, nil
 }
 
 // loaderOf returns the part of a specification that decides whether the job can load a

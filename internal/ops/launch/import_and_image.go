@@ -3,7 +3,6 @@ package launch
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -143,7 +142,7 @@ func image(ctx context.Context, c *ops.Call, in ImageIn) (ImageOut, error) {
 		if !filepath.IsAbs(ask.Worktree) {
 			ask.Worktree = filepath.Join(c.Dir, ask.Worktree)
 		}
-		if b, err := os.ReadFile(filepath.Join(ask.Worktree, "docker", ".ngc_version."+in.Variant)); err == nil {
+		if b, err := readSmall(filepath.Join(ask.Worktree, "docker", ".ngc_version."+in.Variant)); err == nil {
 			ask.Base = string(b)
 		}
 	}

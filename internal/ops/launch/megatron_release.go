@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"io"
 	"slices"
 
 	"github.com/megatron-ops/megatron-ops/internal/checkout"
@@ -40,14 +39,7 @@ func fullSpec(c *ops.Call, s job.Spec) job.Spec {
 
 // readSmall reads the start of a regular file. The files of a checkout that name its
 // release are short, except for a list of many branches.
-func readSmall(path string) ([]byte, error) {
-	f, err := (*within.Folders)(nil).Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, 4<<20))
-}
+func readSmall(path string) ([]byte, error) { return (*within.Folders)(nil).ReadFile(path, 4<<20) }
 
 func (j *Judged) section(l lang.Lang) view.Section {
 	return view.Section{Facts: []view.Fact{{

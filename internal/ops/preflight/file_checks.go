@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/within"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -171,14 +171,12 @@ func (f *fileCheck) dataset(flag, prefix string) {
 		}
 	}
 	host, _ := f.hostPath(prefix + ".idx")
-	file, err := os.Open(host)
+	head, err := readHead(host, int64(len(indexMagic)))
 	if err != nil {
 		f.add("data-unreadable", rules.Error, flag, lang.Text{EN: prefix + ".idx cannot be read: " + err.Error(), ZH: prefix + ".idx 无法读取：" + err.Error()}, lang.Text{})
 		return
 	}
-	defer file.Close()
-	head := make([]byte, len(indexMagic))
-	if _, err := io.ReadFull(file, head); err != nil || !bytes.Equal(head, indexMagic) {
+	if !bytes.Equal(head, indexMagic) {
 		f.add("data-not-indexed", rules.Error, flag, lang.Text{EN: prefix + ".idx is no index of Megatron's: it does not begin with MMIDIDX", ZH: prefix + ".idx 不是 Megatron 的索引：文件头不是 MMIDIDX"},
 			lang.Text{EN: "make it with tools/preprocess_data.py", ZH: "用 tools/preprocess_data.py 生成"})
 	}
@@ -226,13 +224,11 @@ func (f *fileCheck) load() {
 	if !ok {
 		return
 	}
-	file, err := os.Open(host)
+	b, err := readHead(host, 64)
 	if err != nil {
 		f.add("load-no-checkpoint", rules.Warning, "--load", lang.Text{EN: dir + " has no " + tracker + ": training starts from iteration 0", ZH: dir + " 中没有 " + tracker + "：训练将从第 0 次迭代开始"}, lang.Text{})
 		return
 	}
-	defer file.Close()
-	b, _ := io.ReadAll(io.LimitReader(file, 64))
 	word := strings.TrimSpace(string(b))
 	folder := "release"
 	if n, err := strconv.Atoi(word); err == nil {
@@ -298,11 +294,4 @@ func (f *fileCheck) format(dir string) {
 }
 
 // readHead reads a file's first bytes.
-func readHead(p string, most int64) ([]byte, error) {
-	file, err := os.Open(p)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, most))
-}
+func readHead(p string, most int64) ([]byte, error) { return (*within.Folders)(nil).ReadFile(p, most) }
