@@ -75,7 +75,6 @@ func (b *Bot) poll(ctx context.Context, seen map[string]bool) error {
 			return err
 		}
 		seen[r.ID] = true
-		b.out.Wake()
 	}
 	if err := b.closeOld(ctx, asked); err != nil {
 		return err

@@ -110,7 +110,6 @@ func (b *Bot) closeOne(ctx context.Context, id string, w waitingRequest, over bo
 	if err := b.cfg.Store.Enqueue(ctx, owed...); err != nil {
 		return err
 	}
-	b.out.Wake()
 	return b.cfg.Store.Delete(ctx, record.Waiting, id)
 }
 

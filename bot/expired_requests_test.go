@@ -69,6 +69,9 @@ func TestAnExpiredRequestLosesItsButtons(t *testing.T) {
 				require.Less(t, strings.Index(drawn, "Nobody decided in time"), strings.Index(drawn, "SHA-256"), "what became of it stands first")
 				told := s.said("Nobody decided your request in time: submit", `"gpt": 2 nodes`)
 				require.Equal(t, "DU1", told.Channel)
+				waiting, err := s.store.Slack().Keys(t.Context(), "waiting", time.Now())
+				require.NoError(t, err)
+				require.Empty(t, waiting, "it is closed once")
 
 				action, value := buttonOf(t, q, "Approve") // in a window that was not drawn again
 				s.Press(q, action, value, "U5")
@@ -89,6 +92,23 @@ func TestAnExpiredRequestLosesItsButtons(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A request that somebody decided in time does not expire while the decision is carried out, such as by
+// another server.
+func TestARequestThatIsBeingDecidedDoesNotExpire(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t, briefly)
+		s.Slash("submit --yes " + spec)
+		q := s.said("Approval needed")
+		_, id := buttonOf(t, q, "Approve")
+		_, err := s.store.Slack().Claim(t.Context(), "claim", id, "another server's press", time.Now().Add(time.Hour))
+		require.NoError(t, err)
+		time.Sleep(2 * time.Minute)
+		require.NotContains(t, s.at(q), "Expired")
+		require.Zero(t, posted(s.State(), "Nobody decided"))
+	})
 }
 
 // A request that was decided in time stays as it was decided.

@@ -91,5 +91,4 @@ func (nf *Notifier) postCurve(ctx context.Context, n card.News, m joblogs.Metric
 			}
 		}
 	})
-	nf.out.Wake()
 }

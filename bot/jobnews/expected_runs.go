@@ -113,5 +113,4 @@ func (nf *Notifier) announce(ctx context.Context, p card.Place, key string, doc 
 	m := nf.out.Owe(key, "t/"+p.Channel, outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: r.Text, Blocks: answer.BlocksJSON(bs)})
 	m.NotBefore = nf.notBefore(ctx, p, p.Channel)
 	nf.logError(slog.LevelWarn, "slack: announcement", nf.cfg.Store.Enqueue(ctx, m))
-	nf.out.Wake()
 }

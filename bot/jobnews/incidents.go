@@ -143,7 +143,6 @@ func (nf *Notifier) drawIncident(ctx context.Context, x incident, id string) err
 	if err := nf.cfg.Store.Enqueue(ctx, owed...); err != nil {
 		return err
 	}
-	nf.out.Wake()
 	return nf.cfg.Store.Put(ctx, record.Incident, id, x, nf.now().Add(jobcontrol.IncidentWindow))
 }
 
@@ -221,5 +220,4 @@ func (nf *Notifier) takeIncident(ctx context.Context, a incoming.Ask, id string)
 			nf.logError(slog.LevelError, "slack: card", nf.cfg.Store.Enqueue(ctx, nf.draw(ctx, k)...))
 		})
 	}
-	nf.out.Wake()
 }

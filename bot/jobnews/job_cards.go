@@ -121,7 +121,6 @@ func (nf *Notifier) Begin(ctx context.Context, k card.Card, script string) error
 	if err := nf.cfg.Store.Enqueue(ctx, owed...); err != nil {
 		return err
 	}
-	nf.out.Wake()
 	nf.watchers.follow(k.News.Job)
 	return nf.keepCard(ctx, k)
 }
@@ -271,7 +270,6 @@ func (nf *Notifier) Tell(ctx context.Context, n card.News) error {
 	if err := nf.cfg.Store.Enqueue(ctx, owed...); err != nil {
 		return err
 	}
-	nf.out.Wake()
 	return nf.keepCard(ctx, k)
 }
 
@@ -430,6 +428,5 @@ func (nf *Notifier) attach(ctx context.Context, j slurm.Job, what string, o outb
 		m.NotBefore = nf.notBefore(ctx, p, k.User)
 		owed = append(owed, m)
 	}
-	defer nf.out.Wake()
 	return nf.cfg.Store.Enqueue(ctx, owed...)
 }

@@ -30,7 +30,6 @@ func (nf *Notifier) Notify(ctx context.Context, n ops.Notice) error {
 	if err := nf.cfg.Store.Enqueue(ctx, owed...); err != nil {
 		return err
 	}
-	nf.out.Wake()
 	return nf.cfg.Service.ForgetNotice(ctx, n)
 }
 

@@ -162,12 +162,8 @@ func (f *Follower) reportAlarms(ctx context.Context, st *store.Store, j slurm.Jo
 	}
 	told := reportedAlarms{}
 	k := key(j.Cluster, j.ID)
-	had, err := st.Slack().Get(ctx, alarmDocs, k, time.Now(), &told)
-	if err != nil {
+	if _, err := st.Slack().Get(ctx, alarmDocs, k, time.Now(), &told); err != nil {
 		f.Log.Error("a job's alarms could not be read", "job", j.ID, "error", err)
-		return
-	}
-	if !had && len(seen) == 0 {
 		return
 	}
 	fresh, changed := told.update(seen)

@@ -298,6 +298,25 @@ func TestAnAlarmIsToldAgainWhenItCameBack(t *testing.T) {
 	require.Contains(t, l.told[1].What.EN, "the last one was 180")
 }
 
+// An alarm counts as gone after ten looks in a row that did not see it.
+func TestWhenAnAlarmIsToldAgain(t *testing.T) {
+	for absent, again := range map[int]bool{1: false, quietPolls - 1: false, quietPolls: true} {
+		told := reportedAlarms{}
+		seen := []joblogs.Alarm{{ID: "hang"}}
+		fresh, changed := told.update(seen)
+		require.Equal(t, seen, fresh)
+		require.True(t, changed)
+		fresh, changed = told.update(seen)
+		require.Empty(t, fresh)
+		require.False(t, changed, "nothing to store")
+		for range absent {
+			told.update(nil)
+		}
+		fresh, _ = told.update(seen)
+		require.Equal(t, again, len(fresh) == 1, "absent for %d looks", absent)
+	}
+}
+
 // TestARunningJobIsPatrolled has a job on the embedded back end whose loss becomes NaN
 // while it runs.
 func TestARunningJobIsPatrolled(t *testing.T) {

@@ -3,6 +3,7 @@ package follow
 import (
 	"context"
 	"log/slog"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -223,6 +224,38 @@ func TestFailuresFarApartAreNoIncident(t *testing.T) {
 	}
 }
 
+// A job that ended more than a day ago is not looked for in the queue: its number may be another job's by now.
+func TestAnEndOfLongAgoIsOver(t *testing.T) {
+	l, q, _ := newQueue(t, `{}`)
+	w := watch.New(q, watch.Options{})
+	l.f.Watchers = map[string]*watch.Watcher{"bench": w}
+	end, then := l.job, time.Now().Add(-requeueable-time.Minute)
+	end.State, end.EndedAt = slurm.Failed, &then
+	l.f.over = map[string]slurm.Job{key("bench", end.ID): end}
+	q.jobs = []slurm.Job{l.job}
+	l.f.takeUpRequeued(t.Context())
+	require.Empty(t, w.Watched())
+}
+
+// The jobs of a chain queue one another, whatever the specification says of retries.
+func TestAJobOfAChainIsNotTriedAgain(t *testing.T) {
+	l, _, _ := newQueue(t, `{"chain":3,"retry":{"max":3}}`)
+	n := News{Job: l.job, Report: &report.Report{Class: outcome.NCCLIB, RootLine: "port 1 of mlx5_0 is down", Retry: true}}
+	l.f.recover(t.Context(), l.st, &n)
+	require.Empty(t, n.Next)
+	require.Empty(t, n.Why)
+}
+
+// A retry that the cluster refuses is said with its reason.
+func TestARetryThatIsRefusedIsSaid(t *testing.T) {
+	l, _, _ := newQueue(t, `{"retry":{"max":3}}`)
+	n := News{Job: l.job, Report: &report.Report{Class: outcome.NCCLIB, RootLine: "port 1 of mlx5_0 is down", Retry: true}}
+	l.f.recover(t.Context(), l.st, &n)
+	require.Empty(t, n.Next)
+	require.Contains(t, n.Why.EN, "could not be submitted again: ")
+	require.Contains(t, n.Why.ZH, "无法再次提交：")
+}
+
 // An end is reported and then recorded as reported; a second look at the same end
 // reports nothing.
 func TestAnEndIsToldOnce(t *testing.T) {
@@ -232,6 +265,33 @@ func TestAnEndIsToldOnce(t *testing.T) {
 	for range 2 {
 		l.f.handle(t.Context(), l.st, end)
 		require.Len(t, *told, 1)
+	}
+}
+
+// What else the news of a state say.
+func TestWhatIsSaidOfAState(t *testing.T) {
+	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
+	soon := at.Add(10 * time.Second)
+	for name, tt := range map[string]struct {
+		change func(*slurm.Job)
+		says   func(News) bool
+	}{
+		"a failed job has a diagnosis":            {func(j *slurm.Job) { j.State = slurm.Failed }, func(n News) bool { return n.Report != nil }},
+		"a cancelled one has none":                {func(j *slurm.Job) { j.State = slurm.Cancelled }, func(n News) bool { return n.Report == nil && n.Why == (lang.Text{}) }},
+		"nor has one that ended well":             {func(j *slurm.Job) { j.State = slurm.Completed }, func(n News) bool { return n.Report == nil }},
+		"a requeued one starts by itself":         {func(j *slurm.Job) { j.State, j.Requeues = slurm.Pending, []slurm.State{slurm.NodeFail} }, func(n News) bool { return n.Why.EN != "" && n.Why.ZH != "" }},
+		"one of a chain that ended has queued it": {func(j *slurm.Job) { j.State, j.StartedAt = slurm.Completed, &at }, func(n News) bool { return n.Next == "80" }},
+	} {
+		l, q, told := newQueue(t, `{"name":"gpt","chain":2,"retry":{"max":3}}`)
+		l.say("ValueError: the number is odd")
+		require.NoError(t, os.WriteFile(l.job.Stdout, []byte(l.log.String()), 0o600))
+		j := l.job
+		tt.change(&j)
+		next := slurm.Job{ID: "80", Cluster: "bench", Name: "gpt", User: "ada", WorkDir: l.job.WorkDir, SubmittedAt: &soon, Reason: "Dependency"}
+		q.jobs = []slurm.Job{j, next}
+		l.f.handle(t.Context(), l.st, j)
+		require.NotEmpty(t, *told, name)
+		require.True(t, tt.says((*told)[0]), "%s: %+v", name, *told)
 	}
 }
 
@@ -260,6 +320,9 @@ func TestARunAtItsTimeLimitGoesOn(t *testing.T) {
 	(&Follower{Service: y.call.Service, Log: slog.New(slog.DiscardHandler)}).recover(t.Context(), st, &n)
 	require.Equal(t, "submitted again as "+string(n.Next)+" (retry 1 of 2); `cancel "+string(n.Next)+"` stops that", n.Why.EN)
 	require.Equal(t, "已再次提交为 "+string(n.Next)+"（第 1 次重试，共 2 次）；`cancel "+string(n.Next)+"` 可终止", n.Why.ZH)
+	sub, err := st.ByJob(t.Context(), "local", n.Next)
+	require.NoError(t, err)
+	require.Contains(t, string(sub.Spec), "afterany:"+string(id))
 }
 
 // A run that fails for the same reason as the attempt before is not tried a third time.
@@ -329,25 +392,32 @@ func TestAStartTakesUpWhatStillRuns(t *testing.T) {
 	done := make(chan bool)
 	go func() { l.f.watchSubmissions(ctx, l.st); close(done) }()
 	require.Eventually(t, func() bool { return len(w.Watched()) >= 2 }, time.Minute, time.Millisecond)
+	// Another server's clock is behind.
+	late := store.Submission{Key: "late", Token: "late", Cluster: "bench", JobID: "75", Owner: "ada", Spec: []byte(`{}`), CreatedAt: time.Now().Add(-clockSkew / 2)}
+	require.NoError(t, l.st.Adopt(t.Context(), late))
+	require.Eventually(t, func() bool { return len(w.Watched()) >= 3 }, time.Minute, time.Millisecond)
 	stop()
 	<-done
 	var ids []slurm.JobID
 	for _, j := range w.Watched() {
 		ids = append(ids, j.ID)
 	}
-	require.Equal(t, []slurm.JobID{"72", "73"}, ids)
+	require.Equal(t, []slurm.JobID{"72", "73", "75"}, ids)
 }
 
 // A job that is requeued after its end is followed again, so that its next failure is diagnosed
 // and tried again, also where the server was started in between.
 func TestAJobThatIsRequeuedAfterItsEndIsFollowedAgain(t *testing.T) {
-	for name, restarted := range map[string]bool{"while it runs": false, "after a start": true} {
+	for name, tt := range map[string]struct {
+		state     slurm.State
+		restarted bool
+	}{"while it runs": {slurm.Failed, false}, "after a start": {slurm.Failed, true}, "after a good end": {slurm.Completed, false}} {
 		t.Run(name, func(t *testing.T) {
 			l, q, told := newQueue(t, `{}`)
 			w := watch.New(q, watch.Options{Interval: time.Millisecond, Floor: time.Millisecond})
 			l.f.Watchers, l.f.Interval, l.f.over = map[string]*watch.Watcher{"bench": w}, time.Millisecond, map[string]slurm.Job{}
 			end, now := l.job, time.Now()
-			end.State, end.EndedAt = slurm.Failed, &now
+			end.State, end.EndedAt = tt.state, &now
 			l.f.handle(t.Context(), l.st, end)
 			require.Len(t, *told, 1)
 			q.jobs = []slurm.Job{end, {ID: "78", State: slurm.Running}}
@@ -356,7 +426,7 @@ func TestAJobThatIsRequeuedAfterItsEndIsFollowedAgain(t *testing.T) {
 
 			again := l.job
 			q.jobs = []slurm.Job{again}
-			if restarted {
+			if tt.restarted {
 				clear(l.f.over)
 			}
 			ended := make(chan News, 10)

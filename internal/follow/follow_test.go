@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -231,7 +232,9 @@ exit 1
 			require.Contains(t, says, "nodecheck gpu07")
 		}
 	}
-	require.Len(t, fleet.BlamesOf(t.Context(), y.call.Service, "local", "gpu07"), 2)
+	blames := fleet.BlamesOf(t.Context(), y.call.Service, "local", "gpu07")
+	require.Len(t, blames, 2)
+	require.True(t, slices.ContainsFunc(blames, func(b fleet.Blame) bool { return b.At.Equal(ended.Add(time.Minute)) }), "when the job ended, not when it was diagnosed")
 	list, err := fleet.AvoidedNodes(t.Context(), y.call.Service, "local", y.call.Who.User)
 	require.NoError(t, err)
 	require.Equal(t, "gpu07", list[0].Node)
@@ -246,6 +249,8 @@ exit 1
 	require.Equal(t, "gpu07", s.Exclude)
 	require.Equal(t, []string{"gpu07"}, left)
 	require.Equal(t, []string{"gpu09"}, taken)
+	_, left, _ = f.avoidNodes(t.Context(), y.call, job.Spec{Cluster: "local"}, []string{"gpu07"})
+	require.Equal(t, []string{"gpu07"}, left, "named once, though it is blamed now and on the list")
 
 	// The entry expires, or is removed.
 	later := *y.call.Service

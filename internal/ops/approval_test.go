@@ -3,10 +3,13 @@ package ops_test
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -28,7 +31,10 @@ func approvalService(t *testing.T) (s *ops.Service, now *time.Time, audited *[]s
 	var list []string
 	return &ops.Service{
 		Store: func() (*store.Store, error) { return st, nil }, Now: func() time.Time { return noon },
-		Audit: func(_ context.Context, e ops.AuditEntry) { list = append(list, e.Who.ID+" "+e.Op) },
+		Audit: func(_ context.Context, e ops.AuditEntry) {
+			in := e.In.(map[string]string)
+			list = append(list, strings.Join([]string{e.Who.ID, e.Op, in["op"], "of", in["requester"], in["digest"], in["reason"]}, " "))
+		},
 	}, &noon, &list
 }
 
@@ -73,7 +79,9 @@ func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 	require.True(t, a.Yes)
 	_, err = s.Decide(t.Context(), list[0].ID, ops.Caller{ID: "T1/U6", User: "olga", Operator: true}, "T1/U6", false, "")
 	require.ErrorContains(t, err, "T1/U5 has decided already")
-	require.Equal(t, []string{"T1/U5 approve"}, *audited)
+	_, err = s.Decide(t.Context(), list[0].ID, operator, "T1/U5", false, "")
+	require.ErrorContains(t, err, "T1/U5 has decided already", "not even who decided first takes it back")
+	require.Equal(t, []string{"T1/U5 approve cancel of " + string(ops.MCPHTTP) + ":ada-agent  "}, *audited)
 
 	other, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4712"}, "", nil, "")
 	require.NoError(t, err)
@@ -83,7 +91,8 @@ func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			by, err := s.Approved(t.Context(), agent, "cancel", in, "", shown, "")
-			went <- by == "T1/U5" && err == nil
+			assert.NoError(t, err, "the others wait again")
+			went <- by == "T1/U5"
 		})
 	}
 	wg.Wait()
@@ -103,6 +112,77 @@ func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 	list, err = s.Approvals(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, list)
+}
+
+// An approval holds for a day from the decision, for the agent that asked and for the script that was read.
+func TestWhatAnApprovalIsGoodFor(t *testing.T) {
+	s, now, audited := approvalService(t)
+	in := &jobcontrol.CancelIn{Job: "4711"}
+	ask := func(who ops.Caller, digest string) string {
+		t.Helper()
+		by, err := s.Approved(t.Context(), who, "submit", in, "", nil, digest)
+		require.NoError(t, err)
+		return by
+	}
+	require.Empty(t, ask(agent, "ba78"))
+	list, err := s.Approvals(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "ba78", list[0].Digest)
+	*now = now.Add(23 * time.Hour)
+	_, err = s.Decide(t.Context(), list[0].ID, operator, "T1/U5", true, "fine")
+	require.NoError(t, err)
+	require.Equal(t, []string{"T1/U5 approve submit of " + string(ops.MCPHTTP) + ":ada-agent ba78 fine"}, *audited)
+	*now = now.Add(23 * time.Hour)
+	second := agent
+	second.ID = "ada-agent-2"
+	require.Empty(t, ask(second, "ba78"), "it is not another agent's")
+	require.Empty(t, ask(agent, "ba79"), "nor another script's")
+	require.Equal(t, "T1/U5", ask(agent, "ba78"))
+}
+
+// A button that was drawn for a request decides nothing about the next one of the same call.
+func TestAnOldRequestDoesNotDecideTheNext(t *testing.T) {
+	s, _, _ := approvalService(t)
+	in := &jobcontrol.CancelIn{Job: "4711"}
+	_, err := s.Approved(t.Context(), agent, "cancel", in, "", shown, "")
+	require.NoError(t, err)
+	first, err := s.Approvals(t.Context())
+	require.NoError(t, err)
+	_, err = s.Decide(t.Context(), first[0].ID, operator, "T1/U5", false, "no")
+	require.NoError(t, err)
+	_, err = s.Approved(t.Context(), agent, "cancel", in, "", shown, "")
+	require.ErrorContains(t, err, "has declined")
+	_, err = s.Approved(t.Context(), agent, "cancel", in, "", shown, "")
+	require.NoError(t, err)
+	_, err = s.Decide(t.Context(), first[0].ID, ops.Caller{ID: "T1/U6", User: "olga", Operator: true}, "T1/U6", true, "")
+	require.ErrorContains(t, err, "this request is older than")
+	docs, err := s.Docs()
+	require.NoError(t, err)
+	require.NoError(t, docs.Put(t.Context(), "approval", "unreadable", "a text", s.Now().Add(time.Hour)))
+	list, err := s.Approvals(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 1, "it still waits, and is listed beside what cannot be read")
+}
+
+// Of people who decide at the same time, one does.
+func TestTwoDecisionsAtOnce(t *testing.T) {
+	s, _, _ := approvalService(t)
+	_, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "", shown, "")
+	require.NoError(t, err)
+	list, err := s.Approvals(t.Context())
+	require.NoError(t, err)
+	s.Audit = nil
+	var wg sync.WaitGroup
+	var decided atomic.Int32
+	for _, name := range []string{"T1/U5", "T1/U6", "T1/U7", "T1/U8", "T1/U9", "T1/U10", "T1/U11", "T1/U12"} {
+		wg.Go(func() {
+			if _, err := s.Decide(t.Context(), list[0].ID, operator, name, name < "T1/U7", ""); err == nil {
+				decided.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, 1, decided.Load())
 }
 
 func TestRequestsAreListedOldestFirst(t *testing.T) {

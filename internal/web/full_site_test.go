@@ -183,6 +183,15 @@ func TestAttemptsAtARunStandInOneTimeline(t *testing.T) {
 	require.Contains(t, body, "put back into the queue after: preempted")
 	require.Regexp(t, `class="waits" x="0" width="20" `, body, "five minutes of four hours in the queue")
 	require.Regexp(t, `class="runs" x="812" width="187" `, body, "what runs goes to the end")
+	for i := range 20 {
+		id := slurm.JobID(fmt.Sprint(4800 + i))
+		j := s.jobs.KnownJobs["4712"]
+		j.ID = id
+		s.jobs.KnownJobs[id] = j
+	}
+	_, body = s.as("bob").get("/web/jobs/test/4712/attempts")
+	require.Equal(t, 12, strings.Count(body, "<li"), "of many the next ones")
+	require.Contains(t, body, `<li aria-current="true">`)
 	// A job that was never run again has a timeline of its own.
 	_, body = s.as("bob").get("/web/jobs/test/8/attempts")
 	require.Equal(t, 1, strings.Count(body, "<li"))
@@ -239,11 +248,13 @@ func TestALogIsChosenByRankAndLevel(t *testing.T) {
 // The environment in a specification is shown only to users who may change the job.
 func TestASpecificationIsItsOwners(t *testing.T) {
 	s := newFullSite(t)
-	status, _ := s.as("alice").post("/web/do", map[string][]string{"op": {"submit"}, "cluster": {"test"}, "word": append([]string{"--env", "SECRET_SAUCE=yes"}, opstest.GoodJob...)})
+	status, _ := s.as("alice").post("/web/do", map[string][]string{"op": {"submit"}, "cluster": {"test"}, "word": append([]string{"--env", "SECRET_SAUCE=yes", "--comment", "hf_abcdefghijklmnopqrstuvwxyz012345678"}, opstest.GoodJob...)})
 	require.Equal(t, 200, status)
 	s.jobs.KnownJobs["4701"] = slurm.Job{ID: "4701", Name: "gpt", User: "alice", State: slurm.Running}
 	_, body := s.as("alice").get("/web/jobs/test/4701/specification")
 	require.Contains(t, body, "SECRET_SAUCE: ")
+	require.NotContains(t, body, "hf_abc", "whoever looks over a shoulder reads no token")
+	require.Regexp(t, `(?s)comment: .*#SBATCH --comment=`, body)
 	require.Contains(t, body, "#SBATCH --job-name=gpt")
 	status, body = s.as("bob").get("/web/jobs/test/4701/specification")
 	require.Equal(t, http.StatusForbidden, status)

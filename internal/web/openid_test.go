@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"net/http"
 	"net/url"
@@ -182,6 +183,21 @@ func TestAnAnswerIsTakenOnceAndOfOneBrowser(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, status)
 	status, _ = other.get("/web/login/nosuch")
 	require.Equal(t, http.StatusNotFound, status)
+	at, err := url.Parse(s.url + "/web/login/oidc/done")
+	require.NoError(t, err)
+	for _, c := range mine.Jar.Cookies(at) {
+		require.NotEqual(t, "megatron_ops_openid", c.Name, "the sign-in is over")
+	}
+	for flow, done := range map[string]string{
+		`{"by":"oidc","state":"s"}`: "/web/login/nosuch/done?code=x&state=s", // begun at another provider
+		`{"by":"oidc"}`:             "/web/login/oidc/done?code=x",           // of no state
+	} {
+		forged := s.browser()
+		forged.Jar.SetCookies(at, []*http.Cookie{{Name: "megatron_ops_openid", Value: base64.RawURLEncoding.EncodeToString([]byte(flow)), Path: "/web"}})
+		status, body = forged.get(done)
+		require.Equal(t, http.StatusForbidden, status)
+		require.Contains(t, body, "does not belong to a sign-in", flow)
+	}
 }
 
 // A user has ten minutes to sign in at a provider.
@@ -225,6 +241,21 @@ func TestAProviderThatWasAwayIsAskedAgain(t *testing.T) {
 	now = now.Add(6 * time.Second)
 	status, body := s.browser().at(p)
 	require.Equal(t, 200, status, body)
+}
+
+// An address that its provider has not checked is nobody's.
+func TestAnAddressIsVerified(t *testing.T) {
+	who := web.Claim("https://id.example", "email", map[string]string{"ada@lab.example": "ada"})
+	for name, claims := range map[string]map[string]any{
+		"not said": {"email": "ada@lab.example", "sub": "1"}, "not verified": {"email": "ada@lab.example", "sub": "1", "email_verified": false},
+		"verified in words": {"email": "ada@lab.example", "sub": "1", "email_verified": "true"},
+	} {
+		_, err := who(t.Context(), claims)
+		require.Error(t, err, name)
+	}
+	c, err := who(t.Context(), map[string]any{"email": "ada@lab.example", "sub": "1", "email_verified": true})
+	require.NoError(t, err)
+	require.Equal(t, ops.Caller{Surface: ops.Web, ID: "https://id.example#1", User: "ada"}, c)
 }
 
 // A user who signs in by Slack becomes the linked account, with that account's rights.

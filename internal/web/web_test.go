@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
@@ -132,79 +130,6 @@ func read(t testing.TB, res *http.Response) (int, string) {
 	return res.StatusCode, string(body)
 }
 
-func TestNobodyIsSignedInByALinkThatIsOnlyLookedAt(t *testing.T) {
-	s := newSite(t)
-	link, err := web.Link(t.Context(), s.svc, ops.Caller{ID: "alice", User: "alice"}, "/web/jobs/test/7")
-	require.NoError(t, err)
-	for range 2 { // what previews links looks at them
-		b := s.browser()
-		_, body := b.get(link)
-		require.Contains(t, body, "Sign in as alice")
-		_, body = b.get("/web/jobs")
-		require.Contains(t, body, "<h1>Sign in</h1>", "loading the link signs nobody in")
-	}
-	u, err := url.Parse(link)
-	require.NoError(t, err)
-	b := s.browser()
-	_, body := b.post("/web/login", u.Query())
-	require.Contains(t, body, "gpt", "one lands where the link leads")
-	status, body := s.browser().post("/web/login", u.Query())
-	require.Equal(t, http.StatusForbidden, status)
-	require.Contains(t, body, "this link has been used")
-
-	status, _ = b.post("/web/logout", nil)
-	require.Equal(t, 200, status)
-	_, body = b.get("/web/jobs")
-	require.Contains(t, body, "<h1>Sign in</h1>")
-}
-
-func TestASignInLeadsNowhereElse(t *testing.T) {
-	s := newSite(t)
-	b := s.as("alice")
-	b.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	for _, to := range []string{"https://evil.example", "//evil.example", "/\\evil.example", "/web/login?to=x", "/mcp"} {
-		link, err := web.Link(t.Context(), s.svc, ops.Caller{ID: "alice", User: "alice"}, to)
-		require.NoError(t, err)
-		u, err := url.Parse(link)
-		require.NoError(t, err)
-		res, err := b.PostForm(s.url+"/web/login", u.Query())
-		require.NoError(t, err)
-		res.Body.Close()
-		require.Equal(t, "/web/jobs", res.Header.Get("Location"), to)
-	}
-}
-
-// A code signs in the user who proves it on the cluster, and only in the browser that
-// shows it.
-func TestACodeSignsInWhoProvesIt(t *testing.T) {
-	var proved string
-	s := newSite(t, func(c *web.Config) {
-		c.Proof = func(_ context.Context, code string, _ time.Time) (account.User, error) {
-			if code != proved {
-				return account.User{}, fs.ErrNotExist
-			}
-			return account.User{Name: "bob"}, nil
-		}
-	})
-	b, other := s.browser(), s.browser()
-	_, body := b.get("/web/login")
-	code := regexp.MustCompile(`megatron-ops link (\w+)`).FindStringSubmatch(body)[1]
-	_, body = b.get("/web/login")
-	require.Contains(t, body, code, "a browser keeps its code")
-	_, body = other.get("/web/login")
-	require.NotContains(t, body, code)
-	status, body := b.post("/web/login", nil)
-	require.Equal(t, http.StatusForbidden, status)
-	require.Contains(t, body, "not been written on the cluster yet")
-
-	proved = code
-	status, _ = other.post("/web/login", nil)
-	require.Equal(t, http.StatusForbidden, status)
-	_, body = b.post("/web/login", nil)
-	require.Contains(t, body, "<span>bob</span>")
-	require.Equal(t, "sign-in", s.audit[len(s.audit)-1].Op)
-}
-
 func TestJobsAreListedChosenAndPaged(t *testing.T) {
 	s := newSite(t)
 	b := s.as("alice")
@@ -284,8 +209,9 @@ func TestOneJobIsShownWithItsCauseAndItsLog(t *testing.T) {
 	_, body = b.get("/web/jobs/test/7/log.json?file=0&find=outofmemory")
 	require.NoError(t, json.Unmarshal([]byte(body), &w))
 	require.Len(t, w.Lines, 1)
-	status, _ = b.get("/web/jobs/test/7/log.json?file=9")
+	status, body = b.get("/web/jobs/test/7/log.json?file=9")
 	require.Equal(t, 404, status)
+	require.True(t, json.Valid([]byte(body)), "a script reads why: %s", body)
 
 	var curves struct {
 		Curves []struct {
@@ -383,6 +309,9 @@ func TestAChangeIsAskedAboutFirst(t *testing.T) {
 	require.Equal(t, slurm.Running, s.jobs.KnownJobs["8"].State, "bob's job")
 	status, _ = b.post("/web/do", url.Values{"op": {"run"}, "cluster": {"test"}, "word": {"6", "id"}})
 	require.Equal(t, 404, status, "the page does not offer it")
+	status, body = b.post("/web/do", url.Values{"op": {"cancel"}, "cluster": {"test"}, "word": {"5"}, "x": {strings.Repeat("x", 2<<20)}})
+	require.Equal(t, 400, status, "more than a form holds: %s", body)
+	require.Equal(t, slurm.Pending, s.jobs.KnownJobs["5"].State)
 }
 
 // A request that exceeds the limits waits for an operator, and is carried out once.
@@ -410,20 +339,25 @@ func TestWhatIsHeldWaitsForAnOperator(t *testing.T) {
 	require.Equal(t, 200, status, body)
 	require.Equal(t, slurm.Cancelled, s.jobs.KnownJobs["6"].State)
 	require.Equal(t, "root", s.audit[len(s.audit)-1].Agreed)
-}
 
-// The configuration says who is an operator, even if it was different at sign-in.
-func TestAnOperatorIsWhoTheConfigurationNames(t *testing.T) {
-	operators := []string{"carol"}
-	s := newSite(t, func(c *web.Config) { c.Operators = operators })
-	carol, bob := s.as("carol"), s.as("bob")
-	status, _ := carol.get("/web/approvals")
-	require.Equal(t, 200, status)
-	operators[0] = "bob"
-	status, _ = carol.get("/web/approvals")
+	// What is not approved in so many words is declined, and why is said.
+	form.Set("word", "5")
+	status, _ = b.post("/web/do", form)
+	require.Equal(t, http.StatusAccepted, status)
+	_, body = operator.get("/web/approvals")
+	id = regexp.MustCompile(`/web/approvals/([^"]+)"`).FindStringSubmatch(body)[1]
+	_, _ = operator.post("/web/approvals/"+id, url.Values{"reason": {"too soon"}})
+	status, body = b.post("/web/do", form)
 	require.Equal(t, 403, status)
-	status, _ = bob.get("/web/approvals")
-	require.Equal(t, 200, status)
+	require.Contains(t, body, "root has declined this cancel: too soon")
+
+	// An operator asks nobody.
+	s = newSite(t, func(c *web.Config) {
+		c.Operators = []string{"alice"}
+		c.Held = func(op string, _ any) lang.Text { return lang.Text{EN: op + " is held here"} }
+	})
+	status, body = s.as("alice").post("/web/do", url.Values{"op": {"cancel"}, "cluster": {"test"}, "word": {"6"}})
+	require.Equal(t, 200, status, body)
 }
 
 // Exactly what an operator approved is carried out, whatever the form says was shown.
@@ -477,6 +411,7 @@ func TestPagesAreWholeInBothLanguages(t *testing.T) {
 			res, err := b.Do(req)
 			require.NoError(t, err)
 			require.Contains(t, res.Header.Get("Content-Security-Policy"), "default-src 'none'")
+			require.Equal(t, "no-store", res.Header.Get("Cache-Control"), path)
 			status, body := read(t, res)
 			require.Equal(t, 200, status, "%s %s", path, body)
 			if strings.Contains(body, "<html") && path != "/web/login" {

@@ -39,7 +39,7 @@ func (m *importer) worktree(st *script.Start) {
 		return
 	}
 	if dir := m.spec.Container.Workdir; dir != "" && m.inImage(dir) {
-		if rest, in := relativeTo(dir, path.Clean(m.spec.Script)); in && path.IsAbs(m.spec.Script) && rest != "" {
+		if rest, in := relativeTo(dir, path.Clean(m.spec.Script)); in && rest != "" {
 			m.spec.Script = rest
 		}
 		m.note(0, "worktree", "the code lies in the image, in container.workdir: give worktree, a folder of the host for the logs", "代码在镜像内的 container.workdir：请填写 worktree，即主机上存放日志的目录")
@@ -96,7 +96,7 @@ func (m *importer) onHost(dir string) string {
 
 // relativeProgram makes the program's path relative if it lies in the worktree.
 func (m *importer) relativeProgram() {
-	if rest, ok := relativeTo(path.Clean(m.spec.Worktree), path.Clean(m.onHost(m.spec.Script))); ok && path.IsAbs(m.spec.Script) && rest != "" {
+	if rest, ok := relativeTo(path.Clean(m.spec.Worktree), path.Clean(m.onHost(m.spec.Script))); ok && rest != "" {
 		m.spec.Script = rest
 	}
 }

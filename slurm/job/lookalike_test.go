@@ -45,6 +45,13 @@ func faultsOf(text string) []*job.FieldError {
 	return s.Validate()
 }
 
+// A path that begins with what a shell would expand is relative to nothing.
+func TestAPathThatStaysAsWritten(t *testing.T) {
+	for p, stays := range map[string]bool{"~/code": true, "$HOME/code": true, "code": false, "/lustre/$USER": false, "code/$X": false} {
+		require.Equal(t, stays, job.StaysAsWritten(p), p)
+	}
+}
+
 // Common slips in the words of a specification say what was meant.
 func TestSlipsInASpecification(t *testing.T) {
 	for line, want := range map[string]string{

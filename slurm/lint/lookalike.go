@@ -36,7 +36,7 @@ func lookalike(c *checker) {
 	}
 	for _, d := range c.job.Directives {
 		if d.Ignored == "" {
-			for _, word := range strings.Fields(strings.ReplaceAll(d.Text, "\u00a0", "_\u00a0")) {
+			for _, word := range strings.FieldsFunc(d.Text, func(r rune) bool { return r == ' ' || r == '\t' }) {
 				report(d.Line, word)
 			}
 		}
@@ -59,7 +59,7 @@ func lookalike(c *checker) {
 			return true
 		})
 	}
-	if len(c.job.Refusals) > 0 && !c.found("lookalike-character") {
+	if len(c.job.Refusals) > 0 {
 		refused(c)
 	}
 }
@@ -70,8 +70,8 @@ var says = map[string]bool{"echo": true, "printf": true, ":": true, "logger": tr
 // refused reports the first lookalike of a script that bash would accept without them.
 func refused(c *checker) {
 	s := c.job.Script
-	meant, first := job.Plainly(strings.Join(s.Lines, "\n"))
-	if first == 0 || len(script.Read(s.Name, []byte(meant)).Jobs[0].Refusals) > 0 {
+	meant, _ := job.Plainly(strings.Join(s.Lines, "\n"))
+	if len(script.Read(s.Name, []byte(meant)).Jobs[0].Refusals) > 0 {
 		return
 	}
 	for i, line := range s.Lines {

@@ -45,6 +45,15 @@ func TestGoodputByCause(t *testing.T) {
 		{"hung until somebody ended it", trained(start, 1, 30, 20), 4020 * time.Second, false, Goodput{Startup: 120, Productive: 200, Lost: 180, Idle: 3520}},
 		{"never came to an iteration", "loading\n", 900 * time.Second, false, Goodput{Startup: 900}},
 		{"resumed: what another saved before is not its own", trained(start, 21, 40, 30), 340 * time.Second, false, Goodput{Startup: 120, Productive: 100, Lost: 120}},
+		{
+			"its first iteration seems to begin before the job", strings.Replace(trained(start, 1, 30, 10, 20), "(ms): 10000.0", "(ms): 200000.0", 1),
+			430 * time.Second, false,
+			Goodput{Productive: 320, Lost: 110},
+		},
+		{
+			"went back behind what a run before it saved", trained(start.Add(-3*time.Hour), 1, 45, 40) + trained(start, 21, 30), 240 * time.Second, false,
+			Goodput{Startup: 120, Lost: 120},
+		},
 		{"in a log of several runs, the last counts", trained(start.Add(-3*time.Hour), 1, 20, 20) + trained(start, 21, 40, 40), 340 * time.Second, false, Goodput{Startup: 120, Productive: 220}},
 	} {
 		for _, zone := range []time.Duration{0, 8 * time.Hour, -5*time.Hour - 30*time.Minute} {

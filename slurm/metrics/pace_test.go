@@ -3,6 +3,7 @@ package metrics
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"os"
@@ -149,6 +150,17 @@ func TestStepsWithNumbersOfAnIterationAreKept(t *testing.T) {
 	r := newReader("run", "")
 	require.NoError(t, r.events(context.Background(), bytes.NewReader(eventFile(0, "world-size", 16))))
 	require.Equal(t, 16, r.finish().WorldSize)
+
+	// A damaged file is read as far as it goes.
+	below := bytes.Replace(eventFile(3, "lm loss", 2), []byte{0x10, 3}, []byte{0x10, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, 1)
+	below[0] += 9
+	for name, damage := range map[string][]byte{"a length of nonsense": binary.LittleEndian.AppendUint64(nil, 1<<62), "an iteration below zero": below} {
+		r := newReader("run", "")
+		require.NoError(t, r.events(context.Background(), bytes.NewReader(append(eventFile(3, "lm loss", 2), append(damage, make([]byte, 8)...)...))), name)
+		run := r.finish()
+		require.Len(t, run.Iterations, 1, name)
+		require.Equal(t, 3, run.Iterations[0].N, name)
+	}
 }
 
 // eventFile returns an event file with one scalar, and with the fields around it that TensorBoard

@@ -52,6 +52,8 @@ func TestAStragglerIsNamed(t *testing.T) {
 	} {
 		require.Empty(t, readAs(t, "", log).Check(), name)
 	}
+	two := readAs(t, "", body+strings.Repeat("times across ranks (ms):\n  forward-compute:\n     rank  0: 100.00\n     rank  1: 171.00\n", 3))
+	require.Empty(t, two.Slowest, "of two ranks none is the usual one")
 }
 
 // The advice for runs at a tenth of the peak depends on what makes them slow.
@@ -73,6 +75,11 @@ func TestASlowStartNamesTheFlag(t *testing.T) {
 			arg("recompute_granularity", "full") + slow +
 				"[Rank 0] (after 1 iterations) memory (MB) | allocated: 20000.0 | max allocated: 28000.0 | reserved: 29000.0 | max reserved: 30000.0\n",
 			"--recompute-granularity selective",
+		},
+		"data, since lately": {
+			arg("num_workers", "2") + strings.Repeat("(min, max) time across ranks (ms):\n    batch-generator ................................: (1.20, 1.30)\n", 40) +
+				slow + strings.Repeat("(min, max) time across ranks (ms):\n    batch-generator ................................: (900.20, 1210.30)\n", 16),
+			"--num-workers 4",
 		},
 		"layout":  {arg("tensor_model_parallel_size", "16") + slow + full, "--tensor-model-parallel-size 8"},
 		"overlap": {arg("overlap_grad_reduce", "False") + slow + full, "--overlap-grad-reduce"},
@@ -109,4 +116,12 @@ func TestRecentReadsTheEndsOfLongLogs(t *testing.T) {
 	require.Len(t, r.Slowest, 1, "of all files together")
 	_, err = metrics.Recent(context.Background(), nil, []string{filepath.Join(dir, "gone")}, "")
 	require.NoError(t, err)
+
+	// A log that is longer than what is read of its beginning, and shorter than what is read of its end.
+	dir = t.TempDir()
+	log = run(40, usual) + strings.Repeat("a line that says nothing at all of any number\n", 10_000) + run(90, usual)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.log"), []byte(log), 0o644))
+	r, err = metrics.Recent(context.Background(), nil, []string{dir}, "h100")
+	require.NoError(t, err)
+	require.Equal(t, 90, r.Iterations[len(r.Iterations)-1].N)
 }

@@ -62,7 +62,13 @@ func TestArtifact(t *testing.T) {
 	earlier := time.Now().Add(-time.Minute)
 	require.NoError(t, os.Chtimes(filepath.Join(dir, "out/gpt-7-b.json"), earlier, earlier))
 	require.Equal(t, filepath.Join(dir, "out/gpt-7-a.json"), look(a, watch.ArtifactState{}).Path, "the newest of several, whatever their names")
-	require.NoError(t, os.Remove(filepath.Join(dir, "out/gpt-7-b.json")))
+	require.NoError(t, os.Rename(filepath.Join(dir, "out/gpt-7-b.json"), filepath.Join(dir, "out/gpt-7-0.json")))
+	require.Equal(t, filepath.Join(dir, "out/gpt-7-a.json"), look(a, watch.ArtifactState{}).Path)
+	require.NoError(t, os.Remove(filepath.Join(dir, "out/gpt-7-0.json")))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "out/gpt-7-z.json"), 0o755))
+	require.Equal(t, filepath.Join(dir, "out/gpt-7-a.json"), look(a, watch.ArtifactState{}).Path, "a folder is no result")
+	require.NoError(t, os.Truncate(filepath.Join(dir, "out/gpt-7-a.json"), 16<<20+1))
+	require.Contains(t, look(a, look(a, s)).Why, "too large to be checked")
 
 	old := time.Now().Add(-2 * time.Hour)
 	require.NoError(t, os.Chtimes(filepath.Join(dir, "out/gpt-7-a.json"), old, old))
@@ -77,6 +83,9 @@ func TestAwaitEndsWithTheJob(t *testing.T) {
 	j := slurm.Job{ID: "7", State: slurm.Failed, WorkDir: dir}
 	_, err := watch.Artifact{Path: "x.bin"}.Await(t.Context(), func() slurm.Job { return j }, time.Millisecond)
 	require.ErrorContains(t, err, "ended without its artifact")
+	never := slurm.Job{ID: "8", State: slurm.Pending, Reason: "DependencyNeverSatisfied", WorkDir: dir}
+	_, err = watch.Artifact{Path: "x.bin"}.Await(t.Context(), func() slurm.Job { return never }, time.Millisecond)
+	require.ErrorContains(t, err, "ended without its artifact", "it will never start")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "x.bin"), []byte("x"), 0o644))
 	s, err := watch.Artifact{Path: "x.bin", Stable: 20 * time.Millisecond}.Await(t.Context(), func() slurm.Job { return j }, time.Millisecond)
 	require.NoError(t, err)
@@ -117,6 +126,7 @@ func TestSavedAndRisk(t *testing.T) {
 	require.InDelta(t, 48, watch.Saved(j), 0.01)
 	require.Zero(t, watch.Saved(slurm.Job{State: slurm.Running, GPUs: 16, ElapsedS: 3600}), "its time limit is not known")
 	require.Zero(t, watch.Saved(slurm.Job{State: slurm.Failed, GPUs: 16, TimeLimitS: &limit, ElapsedS: 3600}), "it has ended")
+	require.Zero(t, watch.Saved(slurm.Job{State: slurm.Running, GPUs: 16, TimeLimitS: &limit, ElapsedS: limit + 60}), "in its grace time")
 
 	dir := t.TempDir()
 	_, ok, err := watch.LastCheckpoint(dir)
@@ -137,6 +147,9 @@ func TestSavedAndRisk(t *testing.T) {
 	r = watch.RiskOf(j, last, time.Hour, now)
 	require.True(t, r.TooLate)
 	require.Equal(t, 10*time.Minute, r.Left)
+	require.Zero(t, watch.RiskOf(j, last, 20*time.Minute, now).Next, "it is overdue")
+	j.State = slurm.Completed
+	require.Zero(t, watch.RiskOf(j, last, time.Hour, now).GPUHours, "what has ended loses nothing")
 }
 
 // A job may put a pipe in the place of the file that names its last checkpoint. Nobody waits
@@ -223,4 +236,8 @@ func TestTheTrackerNamesTheCheckpoint(t *testing.T) {
 		require.True(t, ok, name)
 		require.Equal(t, watch.Checkpoint{Iteration: c.iteration, At: time.Unix(1700003600, 0), Every: c.every, Step: c.step}, last, name)
 	}
+	// Two that were copied at once say nothing of the time between checkpoints.
+	last, _, err := watch.ReadListing("tracker 1700003600 300\nsaved 1700000000 iter_0000100/\nsaved 1700000000 iter_0000200/\nsaved 1700003600 iter_0000300/\n")
+	require.NoError(t, err)
+	require.Equal(t, time.Hour, last.Every)
 }

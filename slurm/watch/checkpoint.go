@@ -203,7 +203,7 @@ func RiskOf(j slurm.Job, last Checkpoint, every time.Duration, now time.Time) Ri
 	}
 	if j.TimeLimitS != nil {
 		r.Left = max(j.StartedAt.Add(time.Duration(*j.TimeLimitS)*time.Second).Sub(now), 0)
-		r.TooLate = every > 0 && r.Next > r.Left
+		r.TooLate = r.Next > r.Left
 	}
 	return r
 }

@@ -35,11 +35,13 @@ func TestALogOfAnotherJobIsLeftOut(t *testing.T) {
 		"56":    {ID: "56", Name: "gpt", User: "alice", State: slurm.Failed, Stdout: filepath.Join(dir, "gpt-56_%a.out"), WorkDir: dir, Tasks: map[slurm.State]int{slurm.Failed: 2}},
 		"56_3":  {ID: "56_3", Name: "gpt", User: "alice", State: slurm.Failed, Stdout: write("gpt-56_3.out"), WorkDir: dir},
 		"57_12": {ID: "57_12", Name: "gpt", User: "alice", State: slurm.Failed}, // as sacct of 22.05 knows it
+		"58_12": {ID: "58_12", Reason: slurm.ReasonVanished},                    // nobody knows such a task
 		"7":     {ID: "7", Name: "other", User: "alice", State: slurm.Failed, Stdout: "/elsewhere", WorkDir: dir},
 	}}
 	write("gpt-12-rank7.out")
 	write("gpt-120.out")
 	write("gpt-57_12.out")
+	write("gpt-58_12.out")
 	files := func(id string) (names []string) {
 		out, err := opstest.Do(t, opstest.NewCall(t, s), Logs(), id)
 		require.NoError(t, err)
@@ -48,10 +50,25 @@ func TestALogOfAnotherJobIsLeftOut(t *testing.T) {
 		}
 		return names
 	}
-	require.ElementsMatch(t, []string{"gpt-12.out", "gpt-12.err", "gpt-12-rank7.out"}, files("12"))
+	require.ElementsMatch(t, []string{"gpt-12.out", "gpt-12.err", "gpt-12-rank7.out", "gpt-58_12.out"}, files("12"))
 	require.ElementsMatch(t, []string{"gpt-12-34.out", "gpt-12-34.err"}, files("34"))
 	require.ElementsMatch(t, []string{"gpt-56_12.out"}, files("56_12"))
 	require.ElementsMatch(t, []string{"gpt-56_12.out", "gpt-56_3.out"}, files("56"), "a whole array has the logs of its tasks")
+}
+
+// What is known of a file is not asked again, so that there is an answer for another's log, too.
+func TestAFileIsAskedAboutOnce(t *testing.T) {
+	dir := t.TempDir()
+	j := slurm.Job{ID: "12", Name: "gpt", User: "alice", Stdout: filepath.Join(dir, "gpt-12.out")}
+	s := &opstest.Site{OfKind: "cli", KnownJobs: map[slurm.JobID]slurm.Job{
+		"12": j, "34": {ID: "34", Name: "gpt-12", User: "alice", Stdout: filepath.Join(dir, "gpt-12-34.out")},
+	}}
+	c := opstest.NewCall(t, s)
+	var f logFinder
+	for range 2 * maxLooks {
+		require.False(t, f.ofOther(t.Context(), c, "test", j, filepath.Join(dir, "gpt-12-rank7.out")))
+	}
+	require.True(t, f.ofOther(t.Context(), c, "test", j, filepath.Join(dir, "gpt-12-34.out")))
 }
 
 // The numbers in the names of an array's logs are its tasks, not ranks.
@@ -137,7 +154,7 @@ func TestALogThatTheAccountsDoNotName(t *testing.T) {
 	began := time.Now().Add(-time.Hour)
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "logs"), 0o755))
 	for name, at := range map[string]time.Time{
-		"slurm-12.out": began.Add(time.Minute), "logs/gpt_12.err": began.Add(time.Minute), "gpt-12.old": began.Add(-time.Hour),
+		"slurm-12.out": began.Add(time.Minute), "logs/gpt_12.err": began.Add(-clockSlack / 2), "slurm-14.out": began, "epoch-15.txt": began, "gpt-12.old": began.Add(-time.Hour),
 		"epoch-12.txt": began.Add(time.Minute), "slurm-112.out": began.Add(time.Minute), "gpt-12-34.out": began.Add(time.Minute),
 	} {
 		file := filepath.Join(dir, name)
@@ -148,6 +165,8 @@ func TestALogThatTheAccountsDoNotName(t *testing.T) {
 		"12": {ID: "12", Name: "gpt", User: "alice", State: slurm.Failed, WorkDir: dir, StartedAt: &began},
 		"34": {ID: "34", Name: "gpt-12", User: "alice", State: slurm.Failed, WorkDir: dir, Stdout: filepath.Join(dir, "gpt-12-34.out")},
 		"13": {ID: "13", Name: "gpt", User: "alice", State: slurm.Failed, WorkDir: dir, StartedAt: &began},
+		"14": {ID: "14", Name: "gpt", User: "alice", State: slurm.Failed, WorkDir: dir}, // it never started
+		"15": {ID: "15", User: "alice", State: slurm.Failed, WorkDir: dir, StartedAt: &began},
 	}}
 	out, err := opstest.Do(t, opstest.NewCall(t, s), Logs(), "12")
 	require.NoError(t, err)
@@ -156,8 +175,10 @@ func TestALogThatTheAccountsDoNotName(t *testing.T) {
 		names = append(names, l.File)
 	}
 	require.ElementsMatch(t, []string{"slurm-12.out", "gpt_12.err"}, names)
-	_, err = opstest.Do(t, opstest.NewCall(t, s), Logs(), "13")
-	require.ErrorContains(t, err, "where job 13 wrote its log is not known")
+	for _, id := range []string{"13", "14", "15"} {
+		_, err = opstest.Do(t, opstest.NewCall(t, s), Logs(), id)
+		require.ErrorContains(t, err, "where job "+id+" wrote its log is not known")
+	}
 	require.Contains(t, ops.AsError(err).Fix.EN, "`diagnose FILE`")
 	out, err = opstest.Do(t, opstest.NewCall(t, s), Diagnose(), "13")
 	require.NoError(t, err)
