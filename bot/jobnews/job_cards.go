@@ -275,6 +275,22 @@ func (nf *Notifier) Tell(ctx context.Context, n card.News) error {
 	return nf.keepCard(ctx, k)
 }
 
+// requeued reports whether a job runs or waits again after the end that its card shows: it has
+// more restarts, or it was submitted or started since. Slurm sets a new submit time when it
+// requeues a job.
+func requeued(k card.Card, now slurm.Job) bool {
+	last := k.News.Job
+	if now.State.Ended() || k.EndedAt.IsZero() {
+		return false
+	}
+	ended := k.EndedAt
+	if last.EndedAt != nil {
+		ended = *last.EndedAt
+	}
+	since := func(at *time.Time) bool { return at != nil && at.After(ended) }
+	return now.Restarts > last.Restarts || since(now.SubmittedAt) || now.State != slurm.Pending && since(now.StartedAt)
+}
+
 // addPlaces appends to places those of more that it does not have yet.
 func addPlaces(places []card.Place, more ...card.Place) []card.Place {
 	for _, p := range more {
