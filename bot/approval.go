@@ -109,6 +109,8 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	until := b.now().Add(b.cfg.Service.ApprovalLifetime())
 	headline := lang.Text{EN: redact.Text(r.Headline.EN), ZH: redact.Text(r.Headline.ZH)}
 	h := heldCall{Call: t, Ask: a, Approve: true, Digest: r.Digest, Shown: r.Shown, Headline: headline, Until: until}
+	b.requesting.Lock() // of equal requests at the same time the second finds the first
+	defer b.requesting.Unlock()
 	if had, asked := b.askedBefore(ctx, h); asked {
 		told := view.Doc{Title: textAskedOnce.In(c.Lang), Tone: view.Warn}
 		told.Sections = []view.Section{{Text: h.Headline.In(c.Lang)}, {Text: textOnceWaits.In(c.Lang)}}

@@ -1,6 +1,7 @@
 package bot_test
 
 import (
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -302,5 +303,25 @@ func TestTheSameRequestIsMadeOnce(t *testing.T) {
 		s.became(q, "Approved: submit")
 		s.Slash("submit --yes " + spec) // after the decision it is another request
 		s.Wait("another request", func(st slacktest.State) bool { return posted(st, "Approval needed") == 2 })
+	})
+}
+
+// Two equal requests at the same moment, such as a command that was sent twice, are one.
+func TestTheSameRequestAtTheSameMomentIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t)
+		const requests = 5
+		for i := range requests {
+			same := fmt.Sprintf("submit --yes --account a%d %s", i, spec)
+			for range 2 {
+				s.Slash(same)
+			}
+		}
+		s.Wait("an answer to each", func(st slacktest.State) bool {
+			return posted(st, "I have asked the operators")+posted(st, "You have asked for this already") == 2*requests
+		})
+		settled(t, s.store)
+		require.Equal(t, requests, posted(s.State(), "Approval needed"))
 	})
 }

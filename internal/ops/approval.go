@@ -89,6 +89,10 @@ func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, w
 	now := s.Now()
 	key := callDigest(who, op, in, digest)
 	fresh := Approval{ID: key + "." + rand.Text(), Op: op, Who: who, Why: why, Shown: shown, Digest: digest, At: now, Until: now.Add(s.ApprovalLifetime())}
+	request := func(r Approval) error { // of equal calls at the same time the first makes the request
+		_, err := docs.Add(ctx, docApproval, key, r, now, r.Until)
+		return err
+	}
 	var a Approval
 	known, err := docs.Get(ctx, docApproval, key, now, &a)
 	switch {
@@ -106,9 +110,9 @@ func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, w
 		case err != nil:
 			return "", err
 		case !taken:
-			return "", docs.Put(ctx, docApproval, key, fresh, fresh.Until)
+			return "", request(fresh)
 		case found.Waits():
-			return "", docs.Put(ctx, docApproval, key, found, found.Until)
+			return "", request(found)
 		case found.Yes:
 			return found.Decided, nil
 		}
@@ -117,7 +121,7 @@ func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, w
 			Fix: lang.Text{EN: "change what they objected to, or ask them; the same call again asks anew", ZH: "请修改对方反对的内容，或与其沟通；再次发出同样的调用会重新请求批准"},
 		}
 	}
-	return "", docs.Put(ctx, docApproval, key, fresh, fresh.Until)
+	return "", request(fresh)
 }
 
 // Approvals lists the requests that wait for a decision, oldest first.
