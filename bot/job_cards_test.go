@@ -417,3 +417,36 @@ func TestACancelledJobSaysWhoCancelledIt(t *testing.T) {
 		waitingCard(s, "4711", "cancelled by <@U6>")
 	})
 }
+
+// Whoever presses Cancel where somebody was faster, here or in a shell, is not named as the one who
+// cancelled the job, and its owner is told of the end.
+func TestWhoCancelsTooLateIsNotNamed(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]func(*stage){
+		"in a shell": func(s *stage) { require.NoError(t, s.yard.Cancel(t.Context(), "4711")) },
+		"here":       func(s *stage) { s.Slash("cancel 4711 --yes", map[string]any{"user_id": "U5"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := play(t, watched, func(c *bot.Config) { c.Policy.Operators = []string{"U5", "U6"} })
+				c := submitted(t, s)
+				first(s)
+				s.Wait("the end", func(slacktest.State) bool {
+					j, err := s.yard.Job(t.Context(), "4711")
+					return err == nil && j.State.Ended()
+				})
+				s.Slash("cancel 4711 --yes", map[string]any{"user_id": "U6"})
+				s.said("4711 had ended already")
+				k := waitingCard(s, "4711", "cancelled")
+				settled(t, s.store)
+				require.NotContains(t, s.at(k), "U6")
+				for _, m := range s.State().Messages {
+					if m.Thread == c.TS {
+						require.NotContains(t, text(m), "olga")
+					}
+				}
+				require.Equal(t, name == "here", strings.Contains(s.at(k), "cancelled by <@U5>"))
+			})
+		})
+	}
+}

@@ -36,8 +36,12 @@ func (nf *Notifier) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 	}
 	cluster, id := typed.StringField(result, "cluster"), typed.StringField(result, "job_id")
 	if op.Name != "submit" {
-		if id = typed.StringField(in, "job"); id != "" && endsJob(op.Name, in) {
-			nf.withCard(ctx, cmp.Or(cluster, c.Default), slurm.JobID(id), func(k *card.Card) { k.Acted, k.ActedAt = a.User, nf.now() })
+		cluster := cmp.Or(typed.StringField(in, "cluster"), c.Default)
+		for _, id := range endedBy(result) {
+			nf.withCard(ctx, cluster, id, func(k *card.Card) { k.Act(a.User, nf.now()) })
+		}
+		if r, ok := result.(jobcontrol.KillSwitchOut); ok && !r.On {
+			nf.withCard(ctx, cluster, r.JobID, func(k *card.Card) { k.Acted = "" })
 		}
 		return nil
 	}
@@ -72,15 +76,22 @@ func (nf *Notifier) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 	return nil
 }
 
-// endsJob reports whether an operation ends a job. Whoever calls one is not notified about the end.
-func endsJob(op string, in any) bool {
-	switch op {
-	case "cancel":
-		return typed.StringField(in, "signal") == ""
-	case "killswitch":
-		return typed.StringField(in, "turn") == "on"
+// endedBy returns the jobs that an operation has ended, by its result: none where they had ended
+// before. Whoever ends a job is not notified about the end.
+func endedBy(result any) (ids []slurm.JobID) {
+	switch r := result.(type) {
+	case jobcontrol.CancelOut:
+		for _, j := range append(r.Jobs, jobcontrol.CancelledJob{JobID: r.JobID, Cancelled: r.Cancelled && r.Step == ""}) {
+			if j.Cancelled {
+				ids = append(ids, j.JobID)
+			}
+		}
+	case jobcontrol.KillSwitchOut:
+		if r.On && r.Changed && r.JobID != "" {
+			ids = append(ids, r.JobID)
+		}
 	}
-	return false
+	return ids
 }
 
 // Begin sends a job's card. It queues the card itself instead of leaving that to the answer: as
