@@ -154,7 +154,7 @@ func (b *Bot) askedBefore(ctx context.Context, h heldCall) (had heldCall, ok boo
 		if ok, err := b.cfg.Store.Get(ctx, record.Waiting, id, b.now(), &w); err != nil || !ok || w.Held == nil || !b.now().Before(w.Until) {
 			continue
 		}
-		if w.Held.Cards[0].Key == requestKey(h.Ask) { // this request, which a crash interrupted before anybody saw it
+		if w.Held.Ask.Key == h.Ask.Key { // this request, which a crash interrupted before anybody saw it
 			b.warn("request", errors.Join(b.cfg.Store.Delete(ctx, record.Waiting, id), b.cfg.Store.Delete(ctx, record.Held, id)), "id", id)
 			continue
 		}

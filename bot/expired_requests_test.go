@@ -325,3 +325,41 @@ func TestTheSameRequestAtTheSameMomentIsMadeOnce(t *testing.T) {
 		require.Equal(t, requests, posted(s.State(), "Approval needed"))
 	})
 }
+
+// A request that waits while the approval channel is changed is asked in the new channel, can be
+// decided there, and loses its buttons in the old one.
+func TestARequestFollowsTheApprovalChannel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		at := func(channel string) func(*bot.Config) {
+			return func(c *bot.Config) { c.Policy.ApprovalChannel = channel }
+		}
+		s := approving(t, at("C8"))
+		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "a limit", []view.Section{{Text: "cancel 4711"}}, "")
+		require.NoError(t, err)
+		s.Slash("submit --yes " + spec)
+		old := map[string]*slacktest.Message{"Approval needed": nil, "An agent asks": nil}
+		for what := range old {
+			old[what] = s.said(what)
+			require.Equal(t, "C8", old[what].Channel)
+		}
+		for range 2 { // the second start changes nothing
+			s.stop()
+			s.begin(at("C9"))
+			s.Target(slacktest.ServeInMemory(t, s.bot.Handler()))
+			for _, q := range old {
+				require.NotContains(t, s.became(q, "Asked elsewhere"), `"type":"button"`)
+			}
+		}
+		for what, done := range map[string]string{"Approval needed": "Approved: submit", "An agent asks": "the agent's next call does it"} {
+			q := s.said(what)
+			require.Equal(t, "C9", q.Channel)
+			require.Equal(t, 1, posted(s.State(), what))
+			s.became(q, `"type":"button"`)
+			s.PressLabel(q, "Approve", "U5")
+			require.NotContains(t, s.became(q, done), `"type":"button"`)
+			require.Contains(t, s.at(old[what]), "Asked elsewhere")
+		}
+		require.Equal(t, 1, s.yard.count())
+	})
+}
