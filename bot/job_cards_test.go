@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/slack-go/slack"
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/bot"
@@ -449,4 +450,44 @@ func TestWhoCancelsTooLateIsNotNamed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The card of a job that somebody has deleted is posted anew in its channel, once, with its thread.
+func TestADeletedCardIsPostedAnewOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, watched)
+		c := submitted(t, s)
+		is := func(state slurm.State, change func(*slurm.Job)) {
+			j, err := s.yard.Job(t.Context(), "4711")
+			require.NoError(t, err)
+			j.State = state
+			change(&j)
+			s.yard.put(j)
+		}
+		api := slack.New("xoxb-test", slack.OptionAPIURL(s.APIURL))
+		now, exit := time.Now(), "1:0"
+		_, _, err := api.DeleteMessage(c.Channel, c.TS)
+		require.NoError(t, err)
+		is(slurm.Running, func(j *slurm.Job) { j.StartedAt, j.Nodes = &now, []string{"n1"} })
+		anew := waitingCard(s, "4711", "running on n1")
+		require.Equal(t, c.Channel, anew.Channel)
+		is(slurm.Failed, func(j *slurm.Job) { j.EndedAt, j.ExitCode = &now, &exit })
+		require.Equal(t, anew.TS, waitingCard(s, "4711", "failed").TS)
+		s.Wait("the end in its thread", func(st slacktest.State) bool {
+			return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
+				return m.Thread == anew.TS && strings.Contains(text(m), "ended without saying why")
+			})
+		})
+
+		_, _, err = api.DeleteMessage(anew.Channel, anew.TS)
+		require.NoError(t, err)
+		s.Slash("requeue 4711 --yes")
+		is(slurm.Running, func(j *slurm.Job) { j.StartedAt, j.EndedAt, j.Restarts = &now, nil, 1 })
+		time.Sleep(time.Minute)
+		settled(t, s.store)
+		for _, m := range s.State().Messages {
+			require.False(t, m.Thread == "" && m.Channel == c.Channel && strings.Contains(text(m), "gpt (4711)"), "deleted twice, it stays away")
+		}
+	})
 }

@@ -343,7 +343,7 @@ func (nf *Notifier) showIn(ctx context.Context, p *card.Place, id, user string, 
 	}
 	if p.Hash != "" {
 		*edits++
-		o.Do, o.Ref = outbox.Update, key
+		o.Do, o.Ref, o.Anew = outbox.Update, key, true
 		m = nf.out.Owe(fmt.Sprintf("%s/%d", key, *edits), key, o)
 		m.Collapse = key
 		if !urgent {
