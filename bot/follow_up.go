@@ -25,7 +25,8 @@ import (
 
 // followUp answers a short question from the diagnosis, in the thread of a failed job or of
 // logs that were diagnosed there: which node was it, is a retry worth it, has it happened
-// before. ok is false for any other question, and for questions about a job's progress.
+// before. In the thread of a job that has not failed it answers only which errors the run
+// survived. ok is false for any other question, and for questions about a job's progress.
 func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, asked string) (owed []store.SlackMessage, ok bool) {
 	text := asked
 	words := strings.Fields(text)
@@ -53,8 +54,14 @@ func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, asked s
 		return nil, false
 	}
 	k, known, err := b.news.Card(ctx, here.Cluster, here.ID)
-	if err != nil || here.ID != "" && card.ToneOf(b.stateOf(ctx, here, k)) != view.Bad {
+	if err != nil {
 		return nil, false
+	}
+	if here.ID != "" {
+		state := b.stateOf(ctx, here, k)
+		if card.ToneOf(state) != view.Bad && (state == slurm.Pending || !report.AsksForOthers(text)) {
+			return nil, false
+		}
 	}
 	if whose && known {
 		return b.whoTook(ctx, a, c, k), true

@@ -162,7 +162,11 @@ func TestQuestionsAboutAJobThatRunsAreNotAnsweredFromADiagnosis(t *testing.T) {
 		s.yard.put(job)
 		require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: job}))
 		s.said("gpt · running · 4711")
-		require.NotContains(t, text(s.inThread(c, "any other errors?", "1.2")[0]), "survived", "nothing has ended yet")
+		for i, row := range []struct{ asked, says string }{
+			{"any other errors?", "no other error"}, {"有其他报错吗", "没有其他"}, {"any errors so far?", "nothing failed"}, {"有报错吗", "没有失败"},
+		} {
+			require.Contains(t, text(s.inThread(c, row.asked, "1.1"+string(rune('0'+i)))[0]), row.says, row.asked)
+		}
 	})
 }
 

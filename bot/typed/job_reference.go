@@ -27,6 +27,9 @@ var (
 		`(?:re-?(?:run|try|start|submit|launch)|(?:run|try|start|submit|launch)\b.*\bagain)\b|^(?:请|麻烦)*(?:帮我|给我)?(?:把.{1,40}?)?(?:再|重新?)(?:跑|试|提交|启动|运行|来|训)`)
 	askedSaved = lazy.New(`(?i)\b(?:did|has|have|was|were|is there|any)\b.*\b(?:saved?|checkpoints?|ckpt)\b` +
 		`|(?:有没有|有|存了?|保存了?)[^a-z]{0,4}(?:checkpoint|ckpt|检查点).*(?:吗|没有?)?[?？]?$|(?:checkpoint|ckpt|检查点).*(?:存|保存)了?(?:吗|没)`)
+	// Asks whether there are errors, of no other subject.
+	askedErrors = lazy.New(`(?i)^(?:(?:are|is|were|was) there |did you see )?any (?:errors?|exceptions?|tracebacks?|problems?|issues?|trouble)(?: (?:so far|yet|now|here|at all))?[?!. ]*$` +
+		`|^(?:目前|现在)?有(?:没有|无)?(?:什么|任何)?(?:报错|错误|异常|问题)(?:吗|没有?)?[?？。]?$`)
 	askedLeft = lazy.New(`(?i)\b(?:how (?:long|much longer)|eta|when .*\b(?:done|finish|end|ready|start))\b|还(?:要|有)多久|多久|何时|几点`)
 
 	// The next two are asked of a job only where the sentence names it; without a name they would
@@ -77,6 +80,7 @@ var (
 		{askedLeft, "status"},
 		{askedHow, "status"},
 		{askedWhy, "diagnose"},
+		{askedErrors, "diagnose"},
 		{askedNumbers, "metrics"},
 		{askedMemory, "memory"},
 	}
@@ -99,7 +103,7 @@ func AskedOfIt(text string) (name string, ok bool) {
 		return "", false
 	}
 	bare := lang.Of(text) == lang.ZH && len([]rune(text)) <= shortQuestion || len(strings.Fields(text)) <= 3
-	if !bare && !pronoun.MatchString(text) && !LastJob(text) {
+	if !bare && !pronoun.MatchString(text) && !LastJob(text) && !askedErrors.MatchString(text) {
 		return "", false
 	}
 	return operationAsked(text, askedOfAnyJob)
