@@ -21,6 +21,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
 // followUp answers a short question from the diagnosis, in the thread of a failed job or of
@@ -149,7 +150,7 @@ func nodesToAvoid(r report.Report) []string {
 
 // withoutNodes returns the button that submits a job again without nodes, after a confirmation.
 func withoutNodes(job jobRef, nodes []string, l lang.Lang) slack.Block {
-	names := strings.Join(nodes, ",")
-	e := slack.NewButtonBlockElement(card.ActAvoid+":asked", card.ID(job.Cluster, job.ID)+" "+names, answer.Label(answer.Cut(textWithoutN.With(names).In(l), 75)))
+	names := hostlist.Compress(nodes)
+	e := slack.NewButtonBlockElement(card.ActAvoid+":asked", card.ID(job.Cluster, job.ID)+" "+names, answer.Label(textWithoutN.With(names).In(l)))
 	return slack.NewActionBlock("", e)
 }
