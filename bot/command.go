@@ -452,6 +452,9 @@ func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.Sl
 		return b.approved(ctx, a, c, h, op)
 	}
 	c.Confirmed, c.Agreed, c.Shown = !h.Again, h.Digest, h.Shown
+	if h.Again { // as it was asked first, wherever the button was
+		a.Channel, a.Thread, a.Direct = h.Ask.Channel, h.Ask.Thread, h.Ask.Direct
+	}
 	owed := b.reply.Replace(a, view.Doc{Title: textConfirmed.In(l)})
 	return append(owed, b.run(ctx, a, c, op, h.Call)...)
 }

@@ -77,15 +77,10 @@ func TestAnExpiredRequestLosesItsButtons(t *testing.T) {
 				require.Zero(t, s.yard.count())
 
 				s.PressLabel(told, "Ask again", "U1")
-				s.Wait("the request once more, to each operator, since nobody else reads a direct message", func(st slacktest.State) bool {
-					n := map[string]int{}
-					for _, m := range st.Messages {
-						if strings.Contains(text(m), "Approval needed") {
-							n[m.Channel]++
-						}
-					}
-					return n["DU5"] == 1 && n["DU6"] == 1 && n["DU1"] == 0
-				})
+				again := s.said("Approval needed")
+				require.Equal(t, q.Channel, again.Channel, "where it was asked first, and not where the button was")
+				s.PressLabel(again, "Approve", "U5")
+				require.Equal(t, "C1", s.said("gpt (4711): waiting").Channel)
 			})
 		})
 	}
@@ -361,5 +356,21 @@ func TestARequestFollowsTheApprovalChannel(t *testing.T) {
 			require.Contains(t, s.at(old[what]), "Asked elsewhere")
 		}
 		require.Equal(t, 1, s.yard.count())
+	})
+}
+
+// A request that was made in a thread of a channel is asked again from there.
+func TestARequestInAThreadIsAskedAgainThere(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t, briefly)
+		s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1700000001.000100", "text": "<@UBOT> submit --yes " + spec})
+		told := s.said("Nobody decided your request in time: submit")
+		require.Equal(t, []string{"C1", "1700000001.000100", ""}, []string{told.Channel, told.Thread, told.Only})
+		require.Equal(t, 1, callsFor(s.State(), "U1"))
+		s.PressLabel(told, "Ask again", "U5")
+		s.said("Only the person who asked")
+		s.PressLabel(told, "Ask again", "U1")
+		require.Equal(t, "C1", s.said("Approval needed").Channel)
 	})
 }
