@@ -48,7 +48,7 @@ func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, asked s
 	target := string(here.ID)
 	if !ok {
 		target = b.conversationOf(ctx, a).Log // for logs without a job, the logs answer every such question
-	} else if name, other := typed.AskedOfIt(text); other && name != typed.Again && !avoids && !whose && (name != "diagnose" || !typed.AsksWhich(text)) {
+	} else if name, other := typed.AskedOfIt(text); other && name != typed.Again && !avoids && !whose && (name != "diagnose" && name != "status" || !typed.AsksWhich(text)) {
 		return nil, false
 	}
 	if target == "" || b.namesOther(ctx, a, c, text, here) {

@@ -78,8 +78,12 @@ func (p PassedOver) said() lang.Text {
 
 // otherErrors lists the errors that are no cause.
 func (r Report) otherErrors(_ *Report, l lang.Lang) string {
-	if len(r.PassedOver) == 0 {
-		return said("The log shows no other error after which the run went on.", "日志中没有其他“出现之后运行仍在继续”的报错。").In(l)
+	switch {
+	case len(r.PassedOver) > 0:
+	case !r.Found():
+		return r.noFailure(l)
+	default:
+		return said("The log shows no other error after which the run went on.", "日志中没有其他未中断运行的报错。").In(l)
 	}
 	lines := []string{said("The run went on after these:", "这些报错之后运行仍在继续：").In(l)}
 	for _, p := range r.PassedOver {
