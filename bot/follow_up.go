@@ -123,7 +123,6 @@ var (
 	textWhichNode  = lang.Text{EN: "which node was it?", ZH: "哪个节点？"}
 	textWithoutN   = lang.Text{EN: "Retry without %s", ZH: "排除 %s 后重试"}
 	textNobodyTook = lang.Text{EN: "Nobody has said so yet.", ZH: "还没有人认领。"}
-	textTookIt     = lang.Text{EN: "👀 %s looks after it", ZH: "👀 %s 正在处理"}
 )
 
 // whoTook says who takes care of the failure that a card shows. A mention would call them.
@@ -136,7 +135,7 @@ func (b *Bot) whoTook(ctx context.Context, a incoming.Ask, c *ops.Call, k card.C
 		return b.reply.Doc(a, view.Doc{Sections: []view.Section{{Text: textNobodyTook.In(c.Lang)}}}, true, below...)
 	}
 	who, _ := b.people.Linked(ctx, cmp.Or(k.Team, a.Team), k.Taken)
-	return b.reply.Doc(a, view.Doc{Sections: []view.Section{{Text: textTookIt.With(cmp.Or(who.User, k.Taken)).In(c.Lang)}}}, true)
+	return b.reply.Doc(a, view.Doc{Sections: []view.Section{{Text: card.LooksAfter.With(cmp.Or(who.User, k.Taken)).In(c.Lang)}}}, true)
 }
 
 // nodesToAvoid returns the nodes that a retry should avoid or, where nothing shows that a node is

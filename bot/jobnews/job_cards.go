@@ -153,8 +153,6 @@ func (nf *Notifier) Carry(ctx context.Context, from slurm.Job, next slurm.JobID)
 	return nf.Begin(ctx, k, "")
 }
 
-var textTakenBy = lang.Text{EN: "👀 %s looks after it", ZH: "👀 %s 正在处理"}
-
 // Take records who takes care of a failure, on the card and in its thread, so that nobody else
 // starts the same work.
 func (nf *Notifier) Take(ctx context.Context, a incoming.Ask) []store.SlackMessage {
@@ -172,13 +170,13 @@ func (nf *Notifier) Take(ctx context.Context, a incoming.Ask) []store.SlackMessa
 		if k.Taken != "" { // somebody was faster
 			if k.Taken != a.User {
 				by, _ := nf.people.Linked(ctx, cmp.Or(k.Team, a.Team), k.Taken)
-				owed = nf.reply.Doc(a, view.Doc{Title: fmt.Sprintf(textTakenBy.In(c.Lang), cmp.Or(by.User, k.Taken))}, false)
+				owed = nf.reply.Doc(a, view.Doc{Title: card.LooksAfter.With(cmp.Or(by.User, k.Taken)).In(c.Lang)}, false)
 			}
 			return
 		}
 		k.Taken, k.TakenAt = a.User, nf.now()
 		owed = nf.draw(ctx, k)
-		said := fmt.Sprintf(textTakenBy.In(nf.langOfCard(ctx, k)), c.Who.User)
+		said := card.LooksAfter.With(c.Who.User).In(nf.langOfCard(ctx, k))
 		for _, p := range k.Places {
 			key := p.Key(a.Value)
 			owed = append(owed, nf.out.Owe(key+"/taken", key+outbox.LaneOfThread, outbox.Message{

@@ -55,7 +55,6 @@ const (
 	Base         = "base"          // a hash of the request → the specification that a form started from
 	Unexplained  = "unexplained"   // cluster/job → how many more times the cause of its failure is looked for
 	Remedy       = "remedy"        // cluster/job → a change that would fix a failed job
-	Failure      = "failure"       // cluster/job → why it failed, for an hour
 	PipelineCard = "pipeline_card" // a pipeline's key → the one card of its jobs
 	Incident     = "incident"      // a hash of the cause → the jobs that failed of it
 	ScriptRead   = "script_read"   // cluster/job → that its script was read for requests to follow the job
