@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -42,9 +43,14 @@ const pollInterval = 2 * time.Second
 // pollLoop shows people in Slack what other parts of the service have stored for them: agents'
 // calls that wait for approval, and notices about jobs.
 func (b *Bot) pollLoop(ctx context.Context) {
-	seen := map[string]bool{}
+	seen, moved := map[string]bool{}, false
 	every(ctx, pollInterval, func() {
-		if err := b.poll(ctx, seen); err != nil && ctx.Err() == nil {
+		var err error
+		if !moved {
+			err = b.moveRequests(ctx)
+			moved = err == nil
+		}
+		if err = errors.Join(err, b.poll(ctx, seen)); err != nil && ctx.Err() == nil {
 			b.log.Error("slack: requests and notices", "err", err)
 		}
 	})

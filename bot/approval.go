@@ -32,7 +32,7 @@ var (
 	textFourEyes  = lang.Text{EN: "somebody else than the requester must approve this", ZH: "必须由申请人以外的人审批"}
 	textOperators = lang.Text{EN: "only operators may approve", ZH: "只有管理员可以审批"}
 	textRefused   = lang.Text{EN: "An operator has declined your request. Nothing was done.", ZH: "管理员已拒绝您的申请，没有执行任何操作。"}
-	textAskedHow  = lang.Text{EN: "I have asked the operators. Their answer will come here. The request ends after %s; if none has come by then, ask again.", ZH: "已通知管理员，结果会在这里告知您。申请在%s后失效；届时仍无结果，请重新申请。"}
+	textAskedHow  = lang.Text{EN: "I have asked the operators and will tell you their answer. The request ends after %s.", ZH: "已通知管理员，有结果会告知您。申请在 %s后失效。"}
 	textAskedOnce = lang.Text{EN: "You have asked for this already", ZH: "您已提交过相同的申请"}
 	textOnceWaits = lang.Text{EN: "The operators have not decided yet. They were not asked a second time.", ZH: "管理员尚未审批，没有重复发送申请。"}
 	textApproval  = lang.Text{EN: "Approval needed", ZH: "需要审批"}
@@ -109,6 +109,8 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	until := b.now().Add(b.cfg.Service.ApprovalLifetime())
 	headline := lang.Text{EN: redact.Text(r.Headline.EN), ZH: redact.Text(r.Headline.ZH)}
 	h := heldCall{Call: t, Ask: a, Approve: true, Digest: r.Digest, Shown: r.Shown, Headline: headline, Until: until}
+	b.requesting.Lock() // of equal requests at the same time the second finds the first
+	defer b.requesting.Unlock()
 	had, before, waiting := b.askedBefore(ctx, h)
 	if before {
 		told := view.Doc{Title: textAskedOnce.In(c.Lang), Tone: view.Warn}
@@ -157,7 +159,7 @@ func (b *Bot) askedBefore(ctx context.Context, h heldCall) (had heldCall, ok boo
 		if ok, err := b.cfg.Store.Get(ctx, record.Waiting, id, b.now(), &w); err != nil || !ok || w.Held == nil || !b.now().Before(w.Until) {
 			continue
 		}
-		if w.Held.Cards[0].Key == requestKey(h.Ask) { // this request, which a crash interrupted before anybody saw it
+		if w.Held.Ask.Key == h.Ask.Key { // this request, which a crash interrupted before anybody saw it
 			b.warn("request", errors.Join(b.cfg.Store.Delete(ctx, record.Waiting, id), b.cfg.Store.Delete(ctx, record.Held, id)), "id", id)
 			continue
 		}

@@ -131,7 +131,7 @@ func TestADeclineTakesAReasonAndARequestEnds(t *testing.T) {
 		q := s.said("Approval needed", time.Now().UTC().Add(48*time.Hour).Format("2006-01-02"))
 		action, value := buttonOf(t, q, "Decline")
 		s.Decline(q, action, value, "U6", "wait for the maintenance")
-		told := s.said("An operator has declined your request", "wait for the maintenance")
+		told := s.said("An operator has declined your request", `"gpt": 2 nodes`, "wait for the maintenance")
 		require.Equal(t, "DU1", told.Channel)
 		s.said("Declined: submit", "wait for the maintenance")
 		require.Zero(t, s.yard.count())

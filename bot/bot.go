@@ -87,6 +87,7 @@ type Bot struct {
 	out         *outbox.Sender
 	reply       *reply.Writer
 	inProgress  requestSet
+	requesting  sync.Mutex // serializes requests for approval
 	app         *install.App
 	people      *people.Directory
 	news        *jobnews.Notifier

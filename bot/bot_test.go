@@ -175,8 +175,9 @@ type stage struct {
 	url   string
 	// service is the service whose operations the bot calls.
 	service *ops.Service
-	// stop ends the bot, and begin starts it again.
-	stop, begin func()
+	// stop ends the bot, and begin starts it again with a changed configuration.
+	stop  func()
+	begin func(change ...func(*bot.Config))
 }
 
 // play starts a Slack and the bot. The person U1 is the cluster user ada.
@@ -209,7 +210,12 @@ func play(t testing.TB, change ...func(*bot.Config)) *stage {
 		s.Slack = slacktest.StartInMemory(t, slack)
 	}
 	cfg.APIURL = cmp.Or(cfg.APIURL, s.APIURL)
-	s.begin = func() { s.bot, s.stop = started(t, cfg) }
+	s.begin = func(change ...func(*bot.Config)) {
+		for _, f := range change {
+			f(&cfg)
+		}
+		s.bot, s.stop = started(t, cfg)
+	}
 	s.begin()
 	s.service = cfg.Service
 	s.url = slacktest.ServeInMemory(t, s.bot.Handler())

@@ -452,6 +452,9 @@ func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.Sl
 		return b.approved(ctx, a, c, h, op)
 	}
 	c.Confirmed, c.Agreed, c.Shown = !h.Again, h.Digest, h.Shown
+	if h.Again { // as it was asked first, wherever the button was
+		a.Channel, a.Thread, a.Direct = h.Ask.Channel, h.Ask.Thread, h.Ask.Direct
+	}
 	owed := b.reply.Replace(a, view.Doc{Title: textConfirmed.In(l)})
 	return append(owed, b.run(ctx, a, c, op, h.Call)...)
 }
@@ -482,9 +485,9 @@ func (b *Bot) declined(ctx context.Context, a incoming.Ask, c *ops.Call, h heldC
 	reason := a.Fields[reasonField]
 	b.audit(ctx, c, "decline", b.decision(h, reason), nil)
 	l := b.people.LangOf(ctx, h.Ask) // the requester's, who reads it
-	told := view.Doc{Title: textRefused.In(l), Tone: view.Warn}
+	told := view.Doc{Title: textRefused.In(l), Tone: view.Warn, Sections: []view.Section{{Text: h.Headline.In(l)}}}
 	if reason != "" {
-		told.Sections = []view.Section{{Facts: []view.Fact{{Name: textWhyNot.In(l), Value: reason}}}}
+		told.Sections[0].Facts = []view.Fact{{Name: textWhyNot.In(l), Value: reason}}
 	}
 	return append(b.decisionEdit(a, h, textDeclinedB, view.Bad, lang.Same(reason), ""), b.tellRequester(a, h, told)...)
 }

@@ -118,7 +118,8 @@ func (b *Bot) expiredAt(w waitingRequest) func(lang.Lang) []slack.Block {
 	return func(l lang.Lang) []slack.Block { return []slack.Block{timeLine(textExpiredAt, w.Until, l)} }
 }
 
-// expire closes a person's request, and tells the person, with a button that asks again.
+// expire closes a person's request, and tells the person, with a button that asks again: in the
+// thread of the request, or directly where nobody else has seen the request.
 func (b *Bot) expire(ctx context.Context, id string, h heldCall) ([]store.SlackMessage, error) {
 	owed := b.closeCards(h, textExpiredB, view.Warn, func(l lang.Lang) (view.Section, []slack.Block) {
 		return view.Section{Text: textNobody.In(l)}, []slack.Block{personLine(textRequester, h.Ask.User, l), timeLine(textExpiredAt, h.Until, l)}
@@ -134,8 +135,12 @@ func (b *Bot) expire(ctx context.Context, id string, h heldCall) ([]store.SlackM
 		Title: textYourEnded.With(h.Call.Op).In(l), Tone: view.Warn,
 		Sections: []view.Section{{Text: h.Headline.In(l)}, {Text: textYourAgain.In(l)}},
 	}
-	to := incoming.Ask{Kind: incoming.AsButton, Key: id, Team: h.Ask.Team, User: h.Ask.User}
-	return append(owed, b.reply.Doc(to, doc, false, slack.NewActionBlock("", e))...), nil
+	to, row := incoming.Ask{Kind: incoming.AsButton, Key: id, Team: h.Ask.Team, User: h.Ask.User}, slack.NewActionBlock("", e)
+	if h.Ask.Kind == incoming.AsMessage && !h.Ask.Direct { // whoever reads the thread has read the request
+		to.Kind, to.Channel, to.Thread, to.TS = h.Ask.Kind, h.Ask.Channel, h.Ask.Thread, h.Ask.TS
+		return append(owed, b.reply.Doc(to, doc, true, personLine(textRequester, h.Ask.User, l), row)...), nil
+	}
+	return append(owed, b.reply.Doc(to, doc, false, row)...), nil
 }
 
 // answeredLate answers the press of a button of a held call that is gone. A question that only

@@ -80,15 +80,10 @@ func TestAnExpiredRequestLosesItsButtons(t *testing.T) {
 				require.Zero(t, s.yard.count())
 
 				s.PressLabel(told, "Ask again", "U1")
-				s.Wait("the request once more, to each operator, since nobody else reads a direct message", func(st slacktest.State) bool {
-					n := map[string]int{}
-					for _, m := range st.Messages {
-						if strings.Contains(text(m), "Approval needed") {
-							n[m.Channel]++
-						}
-					}
-					return n["DU5"] == 1 && n["DU6"] == 1 && n["DU1"] == 0
-				})
+				again := s.said("Approval needed")
+				require.Equal(t, q.Channel, again.Channel, "where it was asked first, and not where the button was")
+				s.PressLabel(again, "Approve", "U5")
+				require.Equal(t, "C1", s.said("gpt (4711): waiting").Channel)
 			})
 		})
 	}
@@ -337,5 +332,79 @@ func TestTheSameRequestIsMadeOnce(t *testing.T) {
 		s.became(q, "Approved: submit")
 		s.Slash("submit --yes " + spec) // after the decision it is another request
 		s.Wait("another request", func(st slacktest.State) bool { return posted(st, "Approval needed") == 2 })
+	})
+}
+
+// Two equal requests at the same moment, such as a command that was sent twice, are one.
+func TestTheSameRequestAtTheSameMomentIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t)
+		const requests = 5
+		for i := range requests {
+			same := fmt.Sprintf("submit --yes --account a%d %s", i, spec)
+			for range 2 {
+				s.Slash(same)
+			}
+		}
+		s.Wait("an answer to each", func(st slacktest.State) bool {
+			return posted(st, "I have asked the operators")+posted(st, "You have asked for this already") == 2*requests
+		})
+		settled(t, s.store)
+		require.Equal(t, requests, posted(s.State(), "Approval needed"))
+	})
+}
+
+// A request that waits while the approval channel is changed is asked in the new channel, can be
+// decided there, and loses its buttons in the old one.
+func TestARequestFollowsTheApprovalChannel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		at := func(channel string) func(*bot.Config) {
+			return func(c *bot.Config) { c.Policy.ApprovalChannel = channel }
+		}
+		s := approving(t, at("C8"))
+		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "a limit", []view.Section{{Text: "cancel 4711"}}, "")
+		require.NoError(t, err)
+		s.Slash("submit --yes " + spec)
+		old := map[string]*slacktest.Message{"Approval needed": nil, "An agent asks": nil}
+		for what := range old {
+			old[what] = s.said(what)
+			require.Equal(t, "C8", old[what].Channel)
+		}
+		for range 2 { // the second start changes nothing
+			s.stop()
+			s.begin(at("C9"))
+			s.Target(slacktest.ServeInMemory(t, s.bot.Handler()))
+			for _, q := range old {
+				require.NotContains(t, s.became(q, "Asked elsewhere"), `"type":"button"`)
+			}
+		}
+		for what, done := range map[string]string{"Approval needed": "Approved: submit", "An agent asks": "the agent's next call does it"} {
+			q := s.said(what)
+			require.Equal(t, "C9", q.Channel)
+			require.Equal(t, 1, posted(s.State(), what))
+			s.became(q, `"type":"button"`)
+			s.PressLabel(q, "Approve", "U5")
+			require.NotContains(t, s.became(q, done), `"type":"button"`)
+			require.Contains(t, s.at(old[what]), "Asked elsewhere")
+		}
+		require.Equal(t, 1, s.yard.count())
+	})
+}
+
+// A request that was made in a thread of a channel is asked again from there.
+func TestARequestInAThreadIsAskedAgainThere(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t, briefly)
+		s.Event(map[string]any{"type": "app_mention", "user": "U1", "channel": "C1", "ts": "1700000001.000100", "text": "<@UBOT> submit --yes " + spec})
+		told := s.said("Nobody decided your request in time: submit")
+		require.Equal(t, []string{"C1", "1700000001.000100", ""}, []string{told.Channel, told.Thread, told.Only})
+		require.Equal(t, 1, callsFor(s.State(), "U1"))
+		s.PressLabel(told, "Ask again", "U5")
+		s.said("Only the person who asked")
+		s.PressLabel(told, "Ask again", "U1")
+		require.Equal(t, "C1", s.said("Approval needed").Channel)
 	})
 }

@@ -21,11 +21,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
 // followUp answers a short question from the diagnosis, in the thread of a failed job or of
 // logs that were diagnosed there: which node was it, is a retry worth it, has it happened
-// before. ok is false for any other question, and for questions about a job's progress.
+// before. In the thread of a job that has not failed it answers only which errors the run
+// survived. ok is false for any other question, and for questions about a job's progress.
 func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, asked string) (owed []store.SlackMessage, ok bool) {
 	text := asked
 	words := strings.Fields(text)
@@ -46,15 +48,21 @@ func (b *Bot) followUp(ctx context.Context, a incoming.Ask, c *ops.Call, asked s
 	target := string(here.ID)
 	if !ok {
 		target = b.conversationOf(ctx, a).Log // for logs without a job, the logs answer every such question
-	} else if name, other := typed.AskedOfIt(text); other && name != typed.Again && !avoids && !whose && (name != "diagnose" || !typed.AsksWhich(text)) {
+	} else if name, other := typed.AskedOfIt(text); other && name != typed.Again && !avoids && !whose && (name != "diagnose" && name != "status" || !typed.AsksWhich(text)) {
 		return nil, false
 	}
 	if target == "" || b.namesOther(ctx, a, c, text, here) {
 		return nil, false
 	}
 	k, known, err := b.news.Card(ctx, here.Cluster, here.ID)
-	if err != nil || here.ID != "" && card.ToneOf(b.stateOf(ctx, here, k)) != view.Bad {
+	if err != nil {
 		return nil, false
+	}
+	if here.ID != "" {
+		state := b.stateOf(ctx, here, k)
+		if card.ToneOf(state) != view.Bad && (state == slurm.Pending || !report.AsksForOthers(text)) {
+			return nil, false
+		}
 	}
 	if whose && known {
 		return b.whoTook(ctx, a, c, k), true
@@ -115,7 +123,6 @@ var (
 	textWhichNode  = lang.Text{EN: "which node was it?", ZH: "哪个节点？"}
 	textWithoutN   = lang.Text{EN: "Retry without %s", ZH: "排除 %s 后重试"}
 	textNobodyTook = lang.Text{EN: "Nobody has said so yet.", ZH: "还没有人认领。"}
-	textTookIt     = lang.Text{EN: "👀 %s looks after it", ZH: "👀 %s 正在处理"}
 )
 
 // whoTook says who takes care of the failure that a card shows. A mention would call them.
@@ -128,7 +135,7 @@ func (b *Bot) whoTook(ctx context.Context, a incoming.Ask, c *ops.Call, k card.C
 		return b.reply.Doc(a, view.Doc{Sections: []view.Section{{Text: textNobodyTook.In(c.Lang)}}}, true, below...)
 	}
 	who, _ := b.people.Linked(ctx, cmp.Or(k.Team, a.Team), k.Taken)
-	return b.reply.Doc(a, view.Doc{Sections: []view.Section{{Text: textTookIt.With(cmp.Or(who.User, k.Taken)).In(c.Lang)}}}, true)
+	return b.reply.Doc(a, view.Doc{Sections: []view.Section{{Text: card.LooksAfter.With(cmp.Or(who.User, k.Taken)).In(c.Lang)}}}, true)
 }
 
 // nodesToAvoid returns the nodes that a retry should avoid or, where nothing shows that a node is
@@ -142,7 +149,7 @@ func nodesToAvoid(r report.Report) []string {
 
 // withoutNodes returns the button that submits a job again without nodes, after a confirmation.
 func withoutNodes(job jobRef, nodes []string, l lang.Lang) slack.Block {
-	names := strings.Join(nodes, ",")
-	e := slack.NewButtonBlockElement(card.ActAvoid+":asked", card.ID(job.Cluster, job.ID)+" "+names, answer.Label(answer.Cut(textWithoutN.With(names).In(l), 75)))
+	names := hostlist.Compress(nodes)
+	e := slack.NewButtonBlockElement(card.ActAvoid+":asked", card.ID(job.Cluster, job.ID)+" "+names, answer.Label(textWithoutN.With(names).In(l)))
 	return slack.NewActionBlock("", e)
 }

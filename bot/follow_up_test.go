@@ -162,7 +162,17 @@ func TestQuestionsAboutAJobThatRunsAreNotAnsweredFromADiagnosis(t *testing.T) {
 		s.yard.put(job)
 		require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: job}))
 		s.said("gpt · running · 4711")
-		require.NotContains(t, text(s.inThread(c, "any other errors?", "1.2")[0]), "survived", "nothing has ended yet")
+		for i, row := range []struct{ asked, says string }{
+			{"any other errors?", "The job runs; nothing failed"},
+			{"有其他报错吗", "没有失败"},
+			{"any errors so far?", "nothing failed"},
+			{"有报错吗", "没有失败"},
+			{"which nodes?", "running on gpu-07"},
+			{"在哪些节点？", "gpu-07"},
+			{"慢吗？", "1.23 s"},
+		} {
+			require.Contains(t, text(s.inThread(c, row.asked, "1.1"+string(rune('0'+i)))[0]), row.says, row.asked)
+		}
 	})
 }
 

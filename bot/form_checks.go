@@ -25,7 +25,7 @@ import (
 var (
 	textFits     = lang.Text{EN: "✅ No problems found", ZH: "✅ 检查通过"}
 	textFormGPUs = lang.Text{EN: "%d × %d GPUs", ZH: "%d × %d GPU"}
-	textFormCost = lang.Text{EN: "%s GPU hours at most", ZH: "最多 %s GPU 小时"}
+	textFormCost = lang.Text{EN: "%s at most", ZH: "最多 %s"}
 	textNoEnd    = lang.Text{EN: "as long as the partition allows", ZH: "时长为分区上限"}
 	textMemoryOf = lang.Text{EN: "about %.0f of %.0f GiB a GPU (%.0f to %.0f)", ZH: "每卡约 %.0f / %.0f GiB（%.0f–%.0f）"}
 	textMemory   = lang.Text{EN: "about %.0f GiB a GPU (%.0f to %.0f)", ZH: "每卡约 %.0f GiB（%.0f–%.0f）"}
@@ -70,7 +70,7 @@ func (b *Bot) judgeOnCluster(ctx context.Context, c *ops.Call, op ops.Op, in lau
 		size := fmt.Sprintf(textFormGPUs.In(c.Lang), *full.Nodes, *full.GPUsPerNode)
 		cost := textNoEnd.In(c.Lang)
 		if d, ok := slurm.ParseDuration(full.Time); ok && d > 0 {
-			cost = fmt.Sprintf(textFormCost.In(c.Lang), ops.Hours(float64(full.WorldSize())*d.Hours()))
+			cost = textFormCost.With(ops.CountedHours(float64(full.WorldSize())*d.Hours(), true)).In(c.Lang)
 		}
 		parts := []string{answer.Escape(size), answer.Escape(cost)}
 		if s.Memory != "" {

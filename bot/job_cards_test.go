@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/slack-go/slack"
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/bot"
@@ -416,5 +417,78 @@ func TestACancelledJobSaysWhoCancelledIt(t *testing.T) {
 			return false
 		})
 		waitingCard(s, "4711", "cancelled by <@U6>")
+	})
+}
+
+// Whoever presses Cancel where somebody was faster, here or in a shell, is not named as the one who
+// cancelled the job, and its owner is told of the end.
+func TestWhoCancelsTooLateIsNotNamed(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]func(*stage){
+		"in a shell": func(s *stage) { require.NoError(t, s.yard.Cancel(t.Context(), "4711")) },
+		"here":       func(s *stage) { s.Slash("cancel 4711 --yes", map[string]any{"user_id": "U5"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := play(t, watched, func(c *bot.Config) { c.Policy.Operators = []string{"U5", "U6"} })
+				c := submitted(t, s)
+				first(s)
+				s.Wait("the end", func(slacktest.State) bool {
+					j, err := s.yard.Job(t.Context(), "4711")
+					return err == nil && j.State.Ended()
+				})
+				s.Slash("cancel 4711 --yes", map[string]any{"user_id": "U6"})
+				s.said("4711 had ended already")
+				k := waitingCard(s, "4711", "cancelled")
+				settled(t, s.store)
+				require.NotContains(t, s.at(k), "U6")
+				for _, m := range s.State().Messages {
+					if m.Thread == c.TS {
+						require.NotContains(t, text(m), "olga")
+					}
+				}
+				require.Equal(t, name == "here", strings.Contains(s.at(k), "cancelled by <@U5>"))
+			})
+		})
+	}
+}
+
+// The card of a job that somebody has deleted is posted anew in its channel, once, with its thread.
+func TestADeletedCardIsPostedAnewOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, watched)
+		c := submitted(t, s)
+		is := func(state slurm.State, change func(*slurm.Job)) {
+			j, err := s.yard.Job(t.Context(), "4711")
+			require.NoError(t, err)
+			j.State = state
+			change(&j)
+			s.yard.put(j)
+		}
+		api := slack.New("xoxb-test", slack.OptionAPIURL(s.APIURL))
+		now, exit := time.Now(), "1:0"
+		_, _, err := api.DeleteMessage(c.Channel, c.TS)
+		require.NoError(t, err)
+		is(slurm.Running, func(j *slurm.Job) { j.StartedAt, j.Nodes = &now, []string{"n1"} })
+		anew := waitingCard(s, "4711", "running on n1")
+		require.Equal(t, c.Channel, anew.Channel)
+		is(slurm.Failed, func(j *slurm.Job) { j.EndedAt, j.ExitCode = &now, &exit })
+		require.Equal(t, anew.TS, waitingCard(s, "4711", "failed").TS)
+		s.Wait("the end in its thread", func(st slacktest.State) bool {
+			return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
+				return m.Thread == anew.TS && strings.Contains(text(m), "ended without saying why")
+			})
+		})
+
+		_, _, err = api.DeleteMessage(anew.Channel, anew.TS)
+		require.NoError(t, err)
+		s.Slash("requeue 4711 --yes")
+		is(slurm.Running, func(j *slurm.Job) { j.StartedAt, j.EndedAt, j.Restarts = &now, nil, 1 })
+		time.Sleep(time.Minute)
+		settled(t, s.store)
+		for _, m := range s.State().Messages {
+			require.False(t, m.Thread == "" && m.Channel == c.Channel && strings.Contains(text(m), "gpt (4711)"), "deleted twice, it stays away")
+		}
 	})
 }

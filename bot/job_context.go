@@ -209,7 +209,7 @@ func jobChoices(op string, jobs []slurm.Job, rest []string, l lang.Lang) slack.B
 			words += " --cluster " + j.Cluster
 		}
 		label := fmt.Sprintf("%s %s %s · %s", card.Mark(j.State), j.ID, answer.OneLine(j.Name), card.State(j.State, l))
-		es = append(es, slack.NewButtonBlockElement(fmt.Sprintf("%s:job%d", answer.ActRun, i), answer.Cut(words, answer.MaxValue), answer.Label(answer.Cut(label, 75))))
+		es = append(es, slack.NewButtonBlockElement(fmt.Sprintf("%s:job%d", answer.ActRun, i), words, answer.Label(label)))
 	}
 	return slack.NewActionBlock("", es...)
 }

@@ -393,8 +393,9 @@ func items(list []string) (ps []piece) {
 	return ps
 }
 
-// BlocksJSON encodes blocks for Slack; it returns nil for no blocks.
+// BlocksJSON encodes blocks for Slack, with its limits for buttons; it returns nil for no blocks.
 func BlocksJSON(bs []slack.Block) json.RawMessage {
+	bs = withinLimits(bs)
 	if len(bs) == 0 {
 		return nil
 	}

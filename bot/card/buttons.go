@@ -10,6 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
 // A button is a button that a card has in some states of its job.
@@ -60,7 +61,7 @@ var buttonTable = []button{
 		if !failed(k.News) || len(k.News.Exclude) == 0 {
 			return ""
 		}
-		return ID(k.News.Job.Cluster, k.News.Job.ID) + " " + strings.Join(k.News.Exclude, ",")
+		return ID(k.News.Job.Cluster, k.News.Job.ID) + " " + hostlist.Compress(k.News.Exclude)
 	}},
 	{label: lang.Text{EN: "Release", ZH: "释放"}, next: true, words: onJob("release", isHeld)},
 	{label: lang.Text{EN: "Diagnose", ZH: "诊断"}, next: true, words: onJob("diagnose", func(n News) bool { return failed(n) && n.reason(lang.EN) == "" })},

@@ -57,6 +57,16 @@ type News struct {
 // actedFor is the longest time between a person's act and the end that it causes.
 const actedFor = time.Hour
 
+// LooksAfter names, below a card, who takes care of a failure.
+var LooksAfter = lang.Text{EN: "👀 %s looks after it", ZH: "👀 %s 正在处理"}
+
+// Act records that a person has ended the job, unless somebody was faster.
+func (k *Card) Act(who string, at time.Time) {
+	if k.Acted == "" || at.Sub(k.ActedAt) > actedFor {
+		k.Acted, k.ActedAt = who, at
+	}
+}
+
 // EndedBy returns the person who has ended the job; it is empty where nobody has.
 func (k Card) EndedBy() string {
 	if k.EndedAt.Sub(k.ActedAt) > actedFor {

@@ -109,3 +109,16 @@ func TestACardNamesWhoCancelledTheJob(t *testing.T) {
 		require.Equal(t, c.named, strings.Contains(string(blocks), "cancelled by"), name)
 	}
 }
+
+// A retry without hundreds of nodes has its button, which names them as Slurm does.
+func TestARetryWithoutVeryManyNodesHasItsButton(t *testing.T) {
+	t.Parallel()
+	var nodes []string
+	for i := range 600 {
+		nodes = append(nodes, fmt.Sprintf("gpu-%04d", i))
+	}
+	k := card.Card{News: card.News{Job: slurm.Job{ID: "4711", Cluster: "yard", State: slurm.NodeFail}, Exclude: nodes}}
+	drawn, err := json.Marshal(card.Buttons(k, lang.EN))
+	require.NoError(t, err)
+	require.Contains(t, string(drawn), `"value":"yard/4711 gpu-[0000-0599]"`)
+}

@@ -21,6 +21,9 @@ import (
 // digestHour is the hour of the day, in the person's time zone, in which the digest is sent.
 const digestHour = 9
 
+// digestKept is how long an outage may last after which the day's digest is still sent.
+const digestKept = 8 * 24 * time.Hour
+
 var (
 	textDigestTitle = lang.Text{EN: "Jobs of the last day", ZH: "过去一天的作业"}
 	textDone        = lang.Text{EN: "Completed", ZH: "已完成"}
@@ -46,8 +49,8 @@ func (nf *Notifier) digestLoop(ctx context.Context) {
 	}
 }
 
-// digests queues each person's digest, and each place's, where their digest hour has come. The
-// message's key contains the date, so that it is sent once however often digests runs.
+// digests queues each person's digest, and each place's, where their digest hour has come: once a
+// day however often digests runs.
 func (nf *Notifier) digests(ctx context.Context) {
 	keys, err := nf.cfg.Store.Keys(ctx, record.Settings, nf.now())
 	if err != nil {
@@ -56,10 +59,8 @@ func (nf *Notifier) digests(ctx context.Context) {
 	for _, key := range keys {
 		team, user, _ := strings.Cut(key, "/")
 		s := nf.people.Settings(ctx, team, user)
-		if now := nf.inZone(s.Zone); s.Digest && now.Hour() == digestHour {
-			if doc, any := nf.digestDoc(ctx, team, user, s.Lang); any {
-				nf.announce(ctx, card.Place{Team: team, Channel: user}, "digest/"+key+"/"+now.Format(time.DateOnly), doc)
-			}
+		if s.Digest {
+			nf.digest(ctx, card.Place{Team: team, Channel: user}, key, s.Zone, func() (view.Doc, bool) { return nf.digestDoc(ctx, team, user, s.Lang) })
 		}
 	}
 	all, err := nf.subscriptions(ctx)
@@ -69,12 +70,23 @@ func (nf *Notifier) digests(ctx context.Context) {
 		if err != nil || !slices.Contains(s.when, whenDigest) {
 			continue
 		}
-		if now := nf.inZone(who.Zone); now.Hour() == digestHour {
-			if doc, any := nf.digestOfPlace(ctx, s, who.LangOr(l)); any {
-				nf.announce(ctx, s.place, "digest/"+s.key()+"/"+now.Format(time.DateOnly), doc)
-			}
-		}
+		nf.digest(ctx, s.place, s.key(), who.Zone, func() (view.Doc, bool) { return nf.digestOfPlace(ctx, s, who.LangOr(l)) })
 	}
+}
+
+// digest queues a digest in its hour, and later on the day where no server ran in that hour.
+func (nf *Notifier) digest(ctx context.Context, p card.Place, key, zone string, draw func() (doc view.Doc, any bool)) {
+	var last string // the day of the last one; empty for one that was just switched on
+	had, err := nf.cfg.Store.Get(ctx, record.Digested, key, nf.now(), &last)
+	now := nf.inZone(zone)
+	today := now.Format(time.DateOnly)
+	if err != nil || last == today || now.Hour() < digestHour || !had && now.Hour() > digestHour {
+		return
+	}
+	if doc, any := draw(); any {
+		nf.announce(ctx, p, "digest/"+key+"/"+today, doc)
+	}
+	nf.logError(slog.LevelWarn, "slack: digest", nf.cfg.Store.Put(ctx, record.Digested, key, today, nf.now().Add(digestKept)))
 }
 
 // inZone returns the present time in a time zone, or in UTC where the zone is unknown.

@@ -56,27 +56,10 @@ func (nf *Notifier) noteFailure(ctx context.Context, j slurm.Job, r *report.Repo
 	}
 	nf.failing.Lock()
 	defer nf.failing.Unlock()
-	f := report.Failure{JobID: string(j.ID), At: nf.now(), Report: *r}
-	if err := nf.cfg.Store.Put(ctx, record.Failure, card.ID(j.Cluster, j.ID), f, nf.now().Add(jobcontrol.IncidentWindow)); err != nil {
-		nf.log.Warn("slack: failure", "job", j.ID, "err", err)
-		return
-	}
-	keys, err := nf.cfg.Store.Keys(ctx, record.Failure, nf.now())
-	if err != nil {
-		return
-	}
-	var failures []report.Failure
-	for _, key := range keys {
-		var f report.Failure
-		if ok, err := nf.cfg.Store.Get(ctx, record.Failure, key, nf.now(), &f); err == nil && ok && strings.HasPrefix(key, j.Cluster+"/") {
-			failures = append(failures, f)
-		}
-	}
-	switches := jobcontrol.Switches(ctx, nf.cfg.Service.Clusters[j.Cluster])
-	for _, found := range report.Incidents(failures, jobcontrol.IncidentWindow, switches) {
-		if slices.Contains(found.Jobs, string(j.ID)) {
-			nf.logError(slog.LevelError, "slack: incident", nf.tellIncident(ctx, j.Cluster, found))
-		}
+	incidents, err := jobcontrol.IncidentsOf(ctx, nf.cfg.Store, nf.cfg.Service.Clusters[j.Cluster], j, *r, nf.now())
+	nf.logError(slog.LevelWarn, "slack: failure", err, "job", j.ID)
+	for _, found := range incidents {
+		nf.logError(slog.LevelError, "slack: incident", nf.tellIncident(ctx, j.Cluster, found))
 	}
 }
 

@@ -36,8 +36,12 @@ func (nf *Notifier) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 	}
 	cluster, id := typed.StringField(result, "cluster"), typed.StringField(result, "job_id")
 	if op.Name != "submit" {
-		if id = typed.StringField(in, "job"); id != "" && endsJob(op.Name, in) {
-			nf.withCard(ctx, cmp.Or(cluster, c.Default), slurm.JobID(id), func(k *card.Card) { k.Acted, k.ActedAt = a.User, nf.now() })
+		cluster := cmp.Or(typed.StringField(in, "cluster"), c.Default)
+		for _, id := range endedBy(result) {
+			nf.withCard(ctx, cluster, id, func(k *card.Card) { k.Act(a.User, nf.now()) })
+		}
+		if r, ok := result.(jobcontrol.KillSwitchOut); ok && !r.On {
+			nf.withCard(ctx, cluster, r.JobID, func(k *card.Card) { k.Acted = "" })
 		}
 		return nil
 	}
@@ -72,15 +76,22 @@ func (nf *Notifier) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 	return nil
 }
 
-// endsJob reports whether an operation ends a job. Whoever calls one is not notified about the end.
-func endsJob(op string, in any) bool {
-	switch op {
-	case "cancel":
-		return typed.StringField(in, "signal") == ""
-	case "killswitch":
-		return typed.StringField(in, "turn") == "on"
+// endedBy returns the jobs that an operation has ended, by its result: none where they had ended
+// before. Whoever ends a job is not notified about the end.
+func endedBy(result any) (ids []slurm.JobID) {
+	switch r := result.(type) {
+	case jobcontrol.CancelOut:
+		for _, j := range append(r.Jobs, jobcontrol.CancelledJob{JobID: r.JobID, Cancelled: r.Cancelled && r.Step == ""}) {
+			if j.Cancelled {
+				ids = append(ids, j.JobID)
+			}
+		}
+	case jobcontrol.KillSwitchOut:
+		if r.On && r.Changed && r.JobID != "" {
+			ids = append(ids, r.JobID)
+		}
 	}
-	return false
+	return ids
 }
 
 // Begin sends a job's card. It queues the card itself instead of leaving that to the answer: as
@@ -141,8 +152,6 @@ func (nf *Notifier) Carry(ctx context.Context, from slurm.Job, next slurm.JobID)
 	return nf.Begin(ctx, k, "")
 }
 
-var textTakenBy = lang.Text{EN: "👀 %s looks after it", ZH: "👀 %s 正在处理"}
-
 // Take records who takes care of a failure, on the card and in its thread, so that nobody else
 // starts the same work.
 func (nf *Notifier) Take(ctx context.Context, a incoming.Ask) []store.SlackMessage {
@@ -160,13 +169,13 @@ func (nf *Notifier) Take(ctx context.Context, a incoming.Ask) []store.SlackMessa
 		if k.Taken != "" { // somebody was faster
 			if k.Taken != a.User {
 				by, _ := nf.people.Linked(ctx, cmp.Or(k.Team, a.Team), k.Taken)
-				owed = nf.reply.Doc(a, view.Doc{Title: fmt.Sprintf(textTakenBy.In(c.Lang), cmp.Or(by.User, k.Taken))}, false)
+				owed = nf.reply.Doc(a, view.Doc{Title: card.LooksAfter.With(cmp.Or(by.User, k.Taken)).In(c.Lang)}, false)
 			}
 			return
 		}
 		k.Taken, k.TakenAt = a.User, nf.now()
 		owed = nf.draw(ctx, k)
-		said := fmt.Sprintf(textTakenBy.In(nf.langOfCard(ctx, k)), c.Who.User)
+		said := card.LooksAfter.With(c.Who.User).In(nf.langOfCard(ctx, k))
 		for _, p := range k.Places {
 			key := p.Key(a.Value)
 			owed = append(owed, nf.out.Owe(key+"/taken", key+outbox.LaneOfThread, outbox.Message{
@@ -273,6 +282,22 @@ func (nf *Notifier) Tell(ctx context.Context, n card.News) error {
 	return nf.keepCard(ctx, k)
 }
 
+// requeued reports whether a job runs or waits again after the end that its card shows: it has
+// more restarts, or it was submitted or started since. Slurm sets a new submit time when it
+// requeues a job.
+func requeued(k card.Card, now slurm.Job) bool {
+	last := k.News.Job
+	if now.State.Ended() || k.EndedAt.IsZero() {
+		return false
+	}
+	ended := k.EndedAt
+	if last.EndedAt != nil {
+		ended = *last.EndedAt
+	}
+	since := func(at *time.Time) bool { return at != nil && at.After(ended) }
+	return now.Restarts > last.Restarts || since(now.SubmittedAt) || now.State != slurm.Pending && since(now.StartedAt)
+}
+
 // addPlaces appends to places those of more that it does not have yet.
 func addPlaces(places []card.Place, more ...card.Place) []card.Place {
 	for _, p := range more {
@@ -314,7 +339,7 @@ func (nf *Notifier) showIn(ctx context.Context, p *card.Place, id, user string, 
 	}
 	if p.Hash != "" {
 		*edits++
-		o.Do, o.Ref = outbox.Update, key
+		o.Do, o.Ref, o.Anew = outbox.Update, key, true
 		m = nf.out.Owe(fmt.Sprintf("%s/%d", key, *edits), key, o)
 		m.Collapse = key
 		if !urgent {

@@ -223,7 +223,6 @@ func (nf *Notifier) discover(ctx context.Context, since time.Time) (complete boo
 		}
 	}
 	nf.followScriptRequests(ctx, seen)
-	nf.followRequeued(ctx, seen)
 	if err := nf.cardsOfAgents(ctx, since); err != nil {
 		nf.log.Warn("slack: jobs of agents", "err", err)
 		complete = false

@@ -157,7 +157,7 @@ func TestADiagnosisThatFailedIsMadeAtTheNextLook(t *testing.T) {
 	s.explainLate(s.ctx)
 	const why = ": ❌ gpt (4711): GPU out of memory, rank 3"
 	require.Equal(t, []string{"update " + theCard + why, "post below " + theCard + why}, s.told())
-	failures, err := s.kept.Keys(s.ctx, record.Failure, s.at)
+	failures, err := s.kept.Keys(s.ctx, "failure", s.at)
 	require.NoError(t, err)
 	require.Equal(t, []string{"test/4711"}, failures, "it may be part of an incident")
 	s.explainLate(s.ctx)

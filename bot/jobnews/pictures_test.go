@@ -219,7 +219,6 @@ func TestASubmissionIsFollowed(t *testing.T) {
 	submit, _ := operations.Lookup("submit")
 	status, _ := operations.Lookup("status")
 	cancel, _ := operations.Lookup("cancel")
-	hold, _ := operations.Lookup("hold")
 	a := incoming.Ask{Key: "k", Team: "T1", User: "U1", Channel: "C1"}
 	c := s.people.Call(s.ctx, a)
 	type result struct {
@@ -243,17 +242,25 @@ func TestASubmissionIsFollowed(t *testing.T) {
 	told := s.told()
 	require.Equal(t, "post U1: 🟡 gpt (4712): waiting", told[0], "an end is the watcher's to tell")
 	require.Contains(t, told[2], "4712.sbatch")
-	s.Follow(s.ctx, a, c, cancel, result{Job: "4711"}, nil)
-	require.Equal(t, "U1", s.card("4711").Acted)
-	require.True(t, s.withCard(s.ctx, "test", "4711", func(k *card.Card) { k.Acted = "" }))
-	s.Follow(s.ctx, a, c, hold, result{Job: "4711"}, nil)
-	for name, in := range map[string]any{
-		"cancel":     &jobcontrol.CancelIn{Job: "4711", Signal: "USR1"},
-		"killswitch": &jobcontrol.KillSwitchIn{Turn: "off", Job: "4711"},
+	for _, x := range []struct {
+		result any
+		acted  string
+	}{
+		{jobcontrol.CancelOut{JobID: "4711", Signal: "USR1"}, ""},
+		{jobcontrol.CancelOut{JobID: "4711", State: slurm.Cancelled}, ""},
+		{jobcontrol.CancelOut{JobID: "4711", Cancelled: true, Step: "4711.0"}, ""},
+		{jobcontrol.KillSwitchOut{JobID: "4711", On: true}, ""},
+		{jobcontrol.KillSwitchOut{JobID: "4711", On: true, Changed: true}, "U1"},
+		{jobcontrol.KillSwitchOut{JobID: "4711", Changed: true}, ""},
+		{jobcontrol.CancelOut{Jobs: []jobcontrol.CancelledJob{{JobID: "4711", Cancelled: true}}}, "U1"},
+		{jobcontrol.CancelOut{JobID: "4711", Cancelled: true}, "U1"},
 	} {
-		s.Follow(s.ctx, a, c, ops.Op{Name: name}, in, nil)
+		s.Follow(s.ctx, a, c, cancel, &jobcontrol.CancelIn{}, x.result)
+		require.Equal(t, x.acted, s.card("4711").Acted, "%+v: only whoever has ended a job does not hear of its end", x.result)
 	}
-	require.Empty(t, s.card("4711").Acted, "whoever holds or releases a job has not ended it, and hears of its failure")
+	a.User = "U2"
+	s.Follow(s.ctx, a, c, cancel, &jobcontrol.CancelIn{}, jobcontrol.CancelOut{JobID: "4711", Cancelled: true})
+	require.Equal(t, "U1", s.card("4711").Acted, "somebody was faster")
 
 	var followed []slurm.Job
 	a.Terminal = &incoming.Terminal{User: "ada", Submitted: func(j slurm.Job) { followed = append(followed, j) }}

@@ -153,9 +153,10 @@ func TestADigestComesInTheMorning(t *testing.T) {
 		k := card.Card{Team: "T1", User: user, EndedAt: morning.Add(-ago), News: card.News{Job: slurm.Job{ID: id, Name: "gpt", State: state, GPUs: 16, ElapsedS: 3600}, Class: "cuda_oom"}}
 		require.NoError(t, s.kept.Put(s.ctx, record.Card, "test/"+string(id), k, time.Time{}))
 	}
-	s.at = morning
+	s.at = morning.AddDate(0, 0, -1)
 	s.digests(s.ctx)
 	require.Empty(t, s.told(), "no job, no digest")
+	s.at = morning
 	ended("1", "U1", slurm.Failed, time.Hour)
 	ended("2", "U2", slurm.Completed, time.Hour)
 	ended("3", "U1", slurm.Failed, 25*time.Hour)
@@ -168,13 +169,8 @@ func TestADigestComesInTheMorning(t *testing.T) {
 	require.Contains(t, digest, "GPU out of memory (cuda_oom): 1 gpt")
 	require.NotContains(t, digest, "3 gpt")
 	require.Contains(t, digest, "16.0")
-	key := s.kept.queued[0].Key
 	require.Contains(t, s.told()[0], "post U1: Jobs of the last day: Completed 0: Failed 1")
-	s.at = morning.Add(10 * time.Minute)
-	s.digests(s.ctx)
-	require.Equal(t, key, s.kept.queued[0].Key, "the same message, which goes out once")
-	for _, at := range []time.Time{morning.Add(-time.Hour), morning.Add(time.Hour)} {
-		s.kept.queued = nil
+	for _, at := range []time.Time{morning.Add(10 * time.Minute), morning.Add(-time.Hour), morning.Add(time.Hour)} {
 		s.at = at
 		s.digests(s.ctx)
 		require.Empty(t, s.told(), at)
@@ -183,6 +179,18 @@ func TestADigestComesInTheMorning(t *testing.T) {
 	s.digests(s.ctx)
 	require.Len(t, s.kept.queued, 1)
 	require.Contains(t, s.told()[0], "post U2: Jobs of the last day")
+
+	// No server ran in the hour of the next day.
+	s.at = morning.Add(32 * time.Hour)
+	ended("7", "U1", slurm.Failed, -25*time.Hour)
+	ended("8", "U3", slurm.Failed, -25*time.Hour)
+	s.settings("U3", people.Settings{Digest: true, Zone: "Asia/Shanghai"})
+	s.settings("U2", people.Settings{})
+	s.digests(s.ctx)
+	require.Len(t, s.kept.queued, 1, "whoever has just switched the digest on gets one tomorrow")
+	require.Contains(t, s.told()[0], "post U1: Jobs of the last day")
+	s.digests(s.ctx)
+	require.Empty(t, s.told())
 }
 
 // A place's digest is about the jobs that it follows for a digest.

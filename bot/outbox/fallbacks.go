@@ -95,13 +95,20 @@ func (s *Sender) Plain(team string) bool {
 // message may show becomes a file. An answer that cannot replace its streamed message becomes a
 // message of its own. Refused blocks become older kinds of block, and then plain text. A
 // message that the channel or the response_url does not take becomes a direct message. A
-// refused file becomes a sentence that names it. ok is false where no form is left.
+// refused file becomes a sentence that names it, and a card that somebody deleted a new one. ok is false where no form is left.
 func (s *Sender) fallback(m store.SlackMessage, o Message, err error) (store.SlackMessage, bool) {
 	if !permanent(err) || strings.HasSuffix(m.Key, strings.Repeat(fallbackMark, maxFallbacks)) {
 		return store.SlackMessage{}, false
 	}
 	why, elsewhere := placeRefused(err)
 	next := o
+	// anew sends the message that o edits anew; later edits and the thread follow it.
+	anew := func() store.SlackMessage {
+		next.Do, next.Ref, next.TS = Post, "", ""
+		m := s.Owe(o.Ref+fallbackMark, m.Lane, next)
+		m.Collapse = m.Key // of two edits that were under way the later counts
+		return m
+	}
 	switch {
 	case o.Bytes != nil && o.Do != Upload:
 		next.Do, next.Ref, next.TS, next.Text = Upload, "", "", ""
@@ -122,16 +129,15 @@ func (s *Sender) fallback(m store.SlackMessage, o Message, err error) (store.Sla
 		// A response_url ends after thirty minutes or five uses.
 		next.Do, next.URL, next.Channel, next.Thread = Post, "", o.User, ""
 	case elsewhere && o.Do == Update:
-		// The message cannot be edited any more where it is. It is sent anew to the person, and its
-		// later edits and its thread follow it there.
+		// The message cannot be edited any more where it is.
 		if o.Ref == "" || o.Instead == "" {
 			return store.SlackMessage{}, false
 		}
 		next = next.withReason(why, o.Channel)
-		next.Do, next.Channel, next.Ref, next.TS = Post, o.Instead, "", ""
-		anew := s.Owe(o.Ref+fallbackMark, m.Lane, next)
-		anew.Collapse = anew.Key // of two edits that were under way the later counts
-		return anew, true
+		next.Channel = o.Instead
+		return anew(), true
+	case o.Do == Update && o.Anew && o.Ref != "" && strings.Contains(err.Error(), "message_not_found"):
+		return anew(), true
 	case elsewhere && o.Instead != "" && o.Channel != o.Instead:
 		if o.Do == Post || o.Do == Ephemeral {
 			next = next.withReason(why, o.Channel)

@@ -46,6 +46,8 @@ type Message struct {
 	Replace bool   `json:"replace,omitempty"` // replace the message whose button was pressed
 	// Instead is the user who gets the message directly where the channel refuses it.
 	Instead string `json:"instead,omitempty"`
+	// Anew says that an edit of Ref is posted anew, once, where somebody has deleted that message.
+	Anew bool `json:"anew,omitempty"`
 
 	Text   string          `json:"text,omitempty"` // already escaped for Slack
 	Blocks json.RawMessage `json:"blocks,omitempty"`

@@ -55,11 +55,11 @@ const (
 	Base         = "base"          // a hash of the request → the specification that a form started from
 	Unexplained  = "unexplained"   // cluster/job → how many more times the cause of its failure is looked for
 	Remedy       = "remedy"        // cluster/job → a change that would fix a failed job
-	Failure      = "failure"       // cluster/job → why it failed, for an hour
 	PipelineCard = "pipeline_card" // a pipeline's key → the one card of its jobs
 	Incident     = "incident"      // a hash of the cause → the jobs that failed of it
 	ScriptRead   = "script_read"   // cluster/job → that its script was read for requests to follow the job
 	Discovered   = "discovered"    // "jobs" → when all jobs were last discovered
+	Digested     = "digested"      // a person or a subscription → the day of the last digest
 	Missing      = "missing"       // a subscription → since when the run that it expects is missing
 	Longer       = "longer"        // cluster/job → the last of the jobs that extend it
 	Open         = "open"          // a hash of equal requests → a submission whose outcome is unknown

@@ -19,7 +19,7 @@ var (
 	pronoun = lazy.New(`(?i)\b(?:it|this|that|the job|the run|this job|the training)\b|\b(?:was|were) the\b|它|这个|该作业|这次|作业|任务|训练`)
 
 	askedLogs    = lazy.New(`(?i)\b(?:show|see|get|read|give|print|tail)\b.*\b(?:logs?|output)\b|(?:看|给|显示|读).*(?:日志|输出|log)`)
-	askedNumbers = lazy.New(`(?i)\b(?:loss|curve|throughput|tflops?|mfu|how fast|metrics)\b|损失|曲线|吞吐|多快|速度|指标`)
+	askedNumbers = lazy.New(`(?i)\b(?:loss|curve|throughput|tflops?|mfu|how fast|metrics)\b|损失|曲线|吞吐|多快|慢(?:吗|不慢)|速度|指标`)
 	askedMemory  = lazy.New(`(?i)\bhow much (?:\w+ )?memory\b|^(?:它|(?:这个?|该)?(?:作业|任务|训练))?(?:需|会|占|使)?[要用][了掉]?多少(?:显存|内存)`)
 	askedStop    = lazy.New(`(?i)^(?:(?:please|pls|can you|could you|would you|go|now)[ ,]+)*(?:cancel|kill|stop|end|abort|terminate)\b` +
 		`|^(?:请|麻烦|能不能|可以)*(?:帮我|给我)?(?:把.{1,40}?)?(?:取消|停止|终止|停掉|停了|杀掉)`)
@@ -27,6 +27,11 @@ var (
 		`(?:re-?(?:run|try|start|submit|launch)|(?:run|try|start|submit|launch)\b.*\bagain)\b|^(?:请|麻烦)*(?:帮我|给我)?(?:把.{1,40}?)?(?:再|重新?)(?:跑|试|提交|启动|运行|来|训)`)
 	askedSaved = lazy.New(`(?i)\b(?:did|has|have|was|were|is there|any)\b.*\b(?:saved?|checkpoints?|ckpt)\b` +
 		`|(?:有没有|有|存了?|保存了?)[^a-z]{0,4}(?:checkpoint|ckpt|检查点).*(?:吗|没有?)?[?？]?$|(?:checkpoint|ckpt|检查点).*(?:存|保存)了?(?:吗|没)`)
+	// Asks on which nodes, of no other subject.
+	askedWhere = lazy.New(`(?i)^(?:on )?(?:what|which) (?:nodes?|hosts?|machines?)(?: (?:is it|does it run) on)?[?!. ]*$|^(?:它)?(?:跑?在)?哪(?:个|些|几个|台|几台)?(?:节点|机器)(?:上)?(?:跑|运行)?[?？。]?$`)
+	// Asks whether there are errors, of no other subject.
+	askedErrors = lazy.New(`(?i)^(?:(?:are|is|were|was) there |did you see )?any (?:errors?|exceptions?|tracebacks?|problems?|issues?|trouble)(?: (?:so far|yet|now|here|at all))?[?!. ]*$` +
+		`|^(?:目前|现在)?有(?:没有|无)?(?:什么|任何)?(?:报错|错误|异常|问题)(?:吗|没有?)?[?？。]?$`)
 	askedLeft = lazy.New(`(?i)\b(?:how (?:long|much longer)|eta|when .*\b(?:done|finish|end|ready|start))\b|还(?:要|有)多久|多久|何时|几点`)
 
 	// The next two are asked of a job only where the sentence names it; without a name they would
@@ -77,6 +82,8 @@ var (
 		{askedLeft, "status"},
 		{askedHow, "status"},
 		{askedWhy, "diagnose"},
+		{askedErrors, "diagnose"},
+		{askedWhere, "status"},
 		{askedNumbers, "metrics"},
 		{askedMemory, "memory"},
 	}
@@ -99,7 +106,7 @@ func AskedOfIt(text string) (name string, ok bool) {
 		return "", false
 	}
 	bare := lang.Of(text) == lang.ZH && len([]rune(text)) <= shortQuestion || len(strings.Fields(text)) <= 3
-	if !bare && !pronoun.MatchString(text) && !LastJob(text) {
+	if !bare && !pronoun.MatchString(text) && !LastJob(text) && !askedErrors.MatchString(text) {
 		return "", false
 	}
 	return operationAsked(text, askedOfAnyJob)

@@ -42,14 +42,14 @@ func sizeText(s job.Spec) lang.Text {
 		said = lang.Text{EN: "%s: %s × %s WITHOUT A TIME LIMIT", ZH: "%s：%s × %s，没有时间限制"}.With(name, nodes, gpus)
 	default:
 		said = lang.Text{
-			EN: "%s: %s × %s × %s = %s GPU hours", ZH: "%s：%s × %s × %s = %s GPU 小时",
-		}.With(name, nodes, gpus, ops.Duration(int64(limit.Seconds())), ops.Hours(float64(*s.Nodes**s.GPUsPerNode)*limit.Hours()))
+			EN: "%s: %s × %s × %s = %s", ZH: "%s：%s × %s × %s = %s",
+		}.With(name, nodes, gpus, ops.Duration(int64(limit.Seconds())), ops.CountedHours(float64(*s.Nodes**s.GPUsPerNode)*limit.Hours(), true))
 	}
 	if s.Array != "" {
 		said = lang.Text{EN: "%s, for each task of the array %s", ZH: "%s，作业数组 %s 的每个任务"}.With(said, printable(s.Array))
 	}
 	if s.Chain != nil {
-		said = lang.Text{EN: "%s, %d jobs one after another", ZH: "%s，%d 个作业依次运行"}.With(said, *s.Chain)
+		said = lang.Text{EN: "%s, %s one after another", ZH: "%s，%s依次运行"}.With(said, ops.Counted(*s.Chain, "job"))
 	}
 	return said
 }

@@ -228,9 +228,9 @@ var (
 	textAsked    = lang.Text{EN: "Asked for, in full", ZH: "完整请求"}
 	textScript   = lang.Text{EN: "The script", ZH: "脚本"}
 	textDigest   = lang.Text{EN: "SHA-256 of the script", ZH: "脚本的 SHA-256"}
-	textNoEnd    = lang.Text{EN: "%d GPUs WITHOUT A TIME LIMIT", ZH: "%d 张 GPU，没有时间限制"}
-	textAgain    = lang.Text{EN: "%d GPUs at once, %s hours each job, AGAIN WITHOUT END", ZH: "同时 %d 张 GPU，每个作业 %s 小时，无限次重复"}
-	textHours    = lang.Text{EN: "%d GPUs at once, %s hours each job: %s GPU hours", ZH: "同时 %d 张 GPU，每个作业 %s 小时：共 %s GPU 小时"}
+	textNoEnd    = lang.Text{EN: "%s WITHOUT A TIME LIMIT", ZH: "%s，没有时间限制"}
+	textAgain    = lang.Text{EN: "%s at once, %s each job, AGAIN WITHOUT END", ZH: "同时 %s，每个作业 %s，无限次重复"}
+	textHours    = lang.Text{EN: "%s at once, %s each job: %s", ZH: "同时 %s，每个作业 %s：共 %s"}
 	textNotTold  = lang.Text{EN: "; unknown: %s", ZH: "；无法判断：%s"}
 	textSame     = lang.Text{EN: "nothing", ZH: "没有变化"}
 )
@@ -257,12 +257,13 @@ func (r Request) facts(l lang.Lang) []view.Fact {
 }
 
 func mostUse(u policy.Use) lang.Text {
-	said := textHours.With(u.GPUs, ops.Hours(u.Hours), ops.Hours(u.GPUHours))
+	gpus, hours := ops.Counted(u.GPUs, "GPU"), ops.CountedHours(u.Hours, false)
+	said := textHours.With(gpus, hours, ops.CountedHours(u.GPUHours, true))
 	switch {
 	case math.IsInf(u.Hours, 0):
-		said = textNoEnd.With(u.GPUs)
+		said = textNoEnd.With(gpus)
 	case math.IsInf(u.GPUHours, 0):
-		said = textAgain.With(u.GPUs, ops.Hours(u.Hours))
+		said = textAgain.With(gpus, hours)
 	}
 	if len(u.Unknown) > 0 {
 		var names []string

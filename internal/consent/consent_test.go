@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/policy"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -120,7 +122,7 @@ func TestASubmissionIsShownInFull(t *testing.T) {
 	require.True(t, last.Fold, "what is long stands last, and folded")
 	drawn := view.Markdown(view.Doc{Sections: r.Sections(lang.ZH)})
 	require.Contains(t, drawn, "与上次成功的作业 4700 相比的变化")
-	require.Contains(t, drawn, "同时 16 张 GPU")
+	require.Contains(t, drawn, "同时 16 块 GPU")
 	require.Contains(t, drawn, "nodes: 1 → 2")
 	require.NotContains(t, drawn, "没有变化")
 	same := request(t, c, "submit", `{"spec":`+old+`}`)
@@ -257,4 +259,21 @@ func TestAPlanWithErrorsIsNotAskedAbout(t *testing.T) {
 	require.Contains(t, drawn, "The plan warns")
 	require.Contains(t, drawn, "--num-attention-heads must be a multiple of TP")
 	require.NotContains(t, drawn, "the global batch becomes", "a note is no warning")
+}
+
+// What a job can use at most is said in the grammatical number.
+func TestOneOfSomethingIsSaidInTheSingular(t *testing.T) {
+	for _, c := range []struct {
+		use    policy.Use
+		en, zh string
+	}{
+		{policy.Use{GPUs: 1, Hours: 1, GPUHours: 1}, "1 GPU at once, 1 hour each job: 1 GPU hour", "同时 1 块 GPU，每个作业 1 小时：共 1 GPU 小时"},
+		{policy.Use{GPUs: 16, Hours: 1, GPUHours: 16}, "16 GPUs at once, 1 hour each job: 16 GPU hours", "同时 16 块 GPU，每个作业 1 小时：共 16 GPU 小时"},
+		{policy.Use{GPUs: 8, Hours: 0.5, GPUHours: math.Inf(1)}, "8 GPUs at once, 0.5 hours each job, AGAIN WITHOUT END", "同时 8 块 GPU，每个作业 0.5 小时，无限次重复"},
+		{policy.Use{GPUs: 1, Hours: math.Inf(1)}, "1 GPU WITHOUT A TIME LIMIT", "1 块 GPU，没有时间限制"},
+	} {
+		r := consent.Request{Use: c.use, Takes: true}
+		require.Contains(t, view.Markdown(view.Doc{Sections: r.Sections(lang.EN)}), c.en)
+		require.Contains(t, view.Markdown(view.Doc{Sections: r.Sections(lang.ZH)}), c.zh)
+	}
 }

@@ -80,42 +80,6 @@ func (f *Follower) checkLoop(ctx context.Context, st *store.Store) {
 				asked = asked || f.hint(ctx, st, j)
 			}
 		}
-		f.takeUpRequeued(ctx)
-	}
-}
-
-// requeueable is how long after its end a job is looked for in the queue. Slurm forgets a job
-// after its MinJobAge, which is minutes at most sites.
-const requeueable = 24 * time.Hour
-
-// takeUpRequeued watches jobs again that have ended and that somebody has requeued since then. A
-// watcher does not follow a job beyond its end.
-func (f *Follower) takeUpRequeued(ctx context.Context) {
-	f.mu.Lock()
-	maps.DeleteFunc(f.over, func(_ string, j slurm.Job) bool { return time.Since(*j.EndedAt) > requeueable })
-	over := maps.Clone(f.over)
-	f.mu.Unlock()
-	ended := map[string]bool{} // the clusters of these jobs
-	for _, j := range over {
-		ended[j.Cluster] = true
-	}
-	for name := range ended {
-		w := f.Watchers[name]
-		if w == nil || f.Service.Clusters[name] == nil {
-			continue
-		}
-		jobs, err := f.Service.Reader(name).Jobs(ctx, slurm.Filter{All: true}) // the view that the watchers share
-		if err != nil {
-			continue // the watcher reports a cluster that does not answer
-		}
-		for _, j := range jobs {
-			j.ID, j.Cluster = j.ID.Array(), name
-			if last, was := over[key(name, j.ID)]; was && !j.State.Ended() {
-				// A queue does not count runs, and each run has news of its own.
-				w.Watch(slurm.Job{ID: j.ID, Restarts: max(j.Restarts, last.Restarts+1)})
-				f.track(j)
-			}
-		}
 	}
 }
 
@@ -127,16 +91,8 @@ func (f *Follower) track(j slurm.Job) {
 	switch j.State {
 	case slurm.Running, slurm.Pending:
 		f.live[k] = j
-		delete(f.over, k)
 	default:
 		delete(f.live, k)
-		if j.State.Ended() && f.over != nil {
-			if j.EndedAt == nil {
-				now := time.Now()
-				j.EndedAt = &now
-			}
-			f.over[k] = j
-		}
 	}
 	if j.State != slurm.Pending {
 		delete(f.asked, k)

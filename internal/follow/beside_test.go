@@ -224,19 +224,6 @@ func TestFailuresFarApartAreNoIncident(t *testing.T) {
 	}
 }
 
-// A job that ended more than a day ago is not looked for in the queue: its number may be another job's by now.
-func TestAnEndOfLongAgoIsOver(t *testing.T) {
-	l, q, _ := newQueue(t, `{}`)
-	w := watch.New(q, watch.Options{})
-	l.f.Watchers = map[string]*watch.Watcher{"bench": w}
-	end, then := l.job, time.Now().Add(-requeueable-time.Minute)
-	end.State, end.EndedAt = slurm.Failed, &then
-	l.f.over = map[string]slurm.Job{key("bench", end.ID): end}
-	q.jobs = []slurm.Job{l.job}
-	l.f.takeUpRequeued(t.Context())
-	require.Empty(t, w.Watched())
-}
-
 // The jobs of a chain queue one another, whatever the specification says of retries.
 func TestAJobOfAChainIsNotTriedAgain(t *testing.T) {
 	l, _, _ := newQueue(t, `{"chain":3,"retry":{"max":3}}`)
@@ -405,46 +392,39 @@ func TestAStartTakesUpWhatStillRuns(t *testing.T) {
 	require.Equal(t, []slurm.JobID{"72", "73", "75"}, ids)
 }
 
-// A job that is requeued after its end is followed again, so that its next failure is diagnosed
-// and tried again, also where the server was started in between.
-func TestAJobThatIsRequeuedAfterItsEndIsFollowedAgain(t *testing.T) {
-	for name, tt := range map[string]struct {
-		state     slurm.State
-		restarted bool
-	}{"while it runs": {slurm.Failed, false}, "after a start": {slurm.Failed, true}, "after a good end": {slurm.Completed, false}} {
-		t.Run(name, func(t *testing.T) {
-			l, q, told := newQueue(t, `{}`)
-			w := watch.New(q, watch.Options{Interval: time.Millisecond, Floor: time.Millisecond})
-			l.f.Watchers, l.f.Interval, l.f.over = map[string]*watch.Watcher{"bench": w}, time.Millisecond, map[string]slurm.Job{}
-			end, now := l.job, time.Now()
-			end.State, end.EndedAt = tt.state, &now
-			l.f.handle(t.Context(), l.st, end)
-			require.Len(t, *told, 1)
-			q.jobs = []slurm.Job{end, {ID: "78", State: slurm.Running}}
-			l.f.takeUpRequeued(t.Context())
-			require.Empty(t, w.Watched(), "it has ended, and the other job is nobody's here")
-
-			again := l.job
-			q.jobs = []slurm.Job{again}
-			if tt.restarted {
-				clear(l.f.over)
-			}
-			ended := make(chan News, 10)
-			l.f.Tell = func(_ context.Context, n News) error { ended <- n; return nil }
-			ctx, stop := context.WithCancel(t.Context())
-			var wg sync.WaitGroup
-			sub := w.Subscribe()
-			for _, run := range []func(){
-				func() { w.Run(ctx) }, func() { l.f.listen(ctx, l.st, sub) },
-				func() { l.f.watchSubmissions(ctx, l.st) }, func() { l.f.checkLoop(ctx, l.st) },
-			} {
-				wg.Go(run)
-			}
-			n := <-ended
-			stop()
-			wg.Wait()
-			require.Equal(t, slurm.Running, n.Job.State)
-			require.Equal(t, 1, n.Job.Restarts, "the news of this run is not that of the run before")
-		})
+// A job that has ended, submitted here or not, is followed again after a start if somebody has
+// requeued it, so that its next failure is diagnosed and told.
+func TestAJobThatIsRequeuedWhileNoServerRunsIsFollowedAgain(t *testing.T) {
+	l, q, told := newQueue(t, `{}`)
+	w := watch.New(q, watch.Options{Interval: time.Millisecond, Floor: time.Millisecond})
+	l.f.Watchers, l.f.Interval = map[string]*watch.Watcher{"bench": w}, time.Millisecond
+	end, now := l.job, time.Now()
+	end.State, end.EndedAt = slurm.Failed, &now
+	other := end
+	other.ID = "78"
+	for _, j := range []slurm.Job{end, other} {
+		l.f.handle(t.Context(), l.st, j)
 	}
+	require.Len(t, *told, 2)
+
+	again, beside := l.job, l.job
+	beside.ID = other.ID
+	q.jobs = []slurm.Job{again, beside}
+	news := make(chan News, 10)
+	l.f.Tell = func(_ context.Context, n News) error { news <- n; return nil }
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for _, run := range []func(){func() { w.Run(ctx) }, func() { _ = l.f.Run(ctx) }} {
+		wg.Go(run)
+	}
+	ids := []slurm.JobID{}
+	for range 2 {
+		n := <-news
+		ids = append(ids, n.Job.ID)
+		require.Equal(t, slurm.Running, n.Job.State)
+		require.Equal(t, 1, n.Job.Restarts, "the news of this run is not that of the run before")
+	}
+	stop()
+	wg.Wait()
+	require.ElementsMatch(t, []slurm.JobID{"77", "78"}, ids)
 }

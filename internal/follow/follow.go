@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -65,7 +66,6 @@ type Follower struct {
 	awaited map[string]bool      // jobs whose artifact is awaited
 	live    map[string]slurm.Job // running and pending jobs
 	asked   map[string]time.Time // when the scheduler was last asked what would start a pending job sooner
-	over    map[string]slurm.Job // jobs that have ended; EndedAt is set
 }
 
 // lookback is how old submissions may be that are followed after a start.
@@ -81,7 +81,7 @@ func (f *Follower) Run(ctx context.Context) error {
 		return err
 	}
 	f.Interval = cmp.Or(f.Interval, 30*time.Second)
-	f.awaited, f.live, f.asked, f.over = map[string]bool{}, map[string]slurm.Job{}, map[string]time.Time{}, map[string]slurm.Job{}
+	f.awaited, f.live, f.asked = map[string]bool{}, map[string]slurm.Job{}, map[string]time.Time{}
 	var wg sync.WaitGroup
 	for _, w := range f.Watchers {
 		sub := w.Subscribe()
@@ -97,6 +97,9 @@ func (f *Follower) Run(ctx context.Context) error {
 // reported, so that a restart does not report old news.
 const followedDocs = "followed"
 
+// followedKept is how long such a document is kept.
+const followedKept = 2 * lookback
+
 func key(cluster string, id slurm.JobID) string { return cluster + "/" + string(id) }
 
 // watchSubmissions starts to follow what was submitted since the last poll.
@@ -105,6 +108,7 @@ func (f *Follower) watchSubmissions(ctx context.Context, st *store.Store) {
 	if err := f.Service.Recall(ctx); err != nil && ctx.Err() == nil {
 		f.Log.Warn("what was begun and not answered could not be looked for", "error", err)
 	}
+	f.recallEnded(ctx, st)
 	since := time.Now().Add(-lookback)
 	for {
 		asked := time.Now()
@@ -124,10 +128,8 @@ func (f *Follower) watchSubmissions(ctx context.Context, st *store.Store) {
 			if _, err := st.Slack().Get(ctx, followedDocs, k, time.Now(), &known); err != nil {
 				f.Log.Error("a followed job could not be read", "job", sub.JobID, "error", err)
 			}
-			if w := f.Watchers[sub.Cluster]; w != nil {
-				if !known.State.Ended() {
-					w.Watch(known)
-				}
+			if w := f.Watchers[sub.Cluster]; w != nil && !known.State.Ended() {
+				w.Watch(known)
 				known.Cluster = sub.Cluster
 				f.track(known)
 			}
@@ -135,6 +137,27 @@ func (f *Follower) watchSubmissions(ctx context.Context, st *store.Store) {
 		if !sleep(ctx, min(f.Interval, 2*time.Second)) {
 			return
 		}
+	}
+}
+
+// recallEnded tells the watchers which jobs have ended lately, submitted here or not, so
+// that a job is followed again that somebody requeued while no server ran.
+func (f *Follower) recallEnded(ctx context.Context, st *store.Store) {
+	now := time.Now()
+	docs, err := st.Slack().Expiries(ctx, followedDocs, now)
+	for k, expires := range docs {
+		var j slurm.Job
+		if expires.Before(now.Add(followedKept - 24*time.Hour)) {
+			continue // it ended more than a day ago
+		}
+		_, e := st.Slack().Get(ctx, followedDocs, k, now, &j)
+		err = errors.Join(err, e)
+		if w := f.Watchers[j.Cluster]; w != nil && j.State.Ended() {
+			w.Watch(j)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		f.Log.Error("jobs that have ended could not be read", "error", err)
 	}
 }
 
@@ -205,7 +228,7 @@ func (f *Follower) handle(ctx context.Context, st *store.Store, j slurm.Job) {
 	if !f.tell(ctx, n) {
 		return // the next start reports it
 	}
-	if err := st.Slack().Put(ctx, followedDocs, key(j.Cluster, j.ID), j, time.Now().Add(2*lookback)); err != nil && ctx.Err() == nil {
+	if err := st.Slack().Put(ctx, followedDocs, key(j.Cluster, j.ID), j, time.Now().Add(followedKept)); err != nil && ctx.Err() == nil {
 		f.Log.Error("a followed job could not be written", "job", j.ID, "error", err)
 	}
 }

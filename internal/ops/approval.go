@@ -80,7 +80,13 @@ func (s *Service) askFor(ctx context.Context, docs *store.Slack, key string, a A
 	if err := TooManyWaiting(len(waiting)); err != nil {
 		return err
 	}
-	return docs.Put(ctx, docApproval, key, a, a.Until)
+	return addRequest(ctx, docs, key, a)
+}
+
+// addRequest stores a request: of equal calls at the same time the first one does.
+func addRequest(ctx context.Context, docs *store.Slack, key string, a Approval) error {
+	_, err := docs.Add(ctx, docApproval, key, a, a.At, a.Until)
+	return err
 }
 
 // ApprovalLifetime returns how long a request waits for its decision.
@@ -136,7 +142,7 @@ func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, w
 		case !taken:
 			return "", s.askFor(ctx, docs, key, fresh)
 		case found.Waits():
-			return "", docs.Put(ctx, docApproval, key, found, found.Until)
+			return "", addRequest(ctx, docs, key, found)
 		case found.Yes:
 			return found.Decided, nil
 		}

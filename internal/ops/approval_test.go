@@ -3,6 +3,7 @@ package ops_test
 import (
 	"context"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -183,6 +184,39 @@ func TestTwoDecisionsAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	require.EqualValues(t, 1, decided.Load())
+}
+
+// Equal calls at the same time are one request: a second one would take the buttons off the first.
+func TestEqualCallsAtTheSameTimeAreOneRequest(t *testing.T) {
+	s, _, _ := approvalService(t)
+	const rounds = 20
+	var seen sync.Map
+	for round := range rounds {
+		in := &jobcontrol.CancelIn{Job: slurm.JobID(strconv.Itoa(100 + round))}
+		var all sync.WaitGroup
+		start := make(chan bool)
+		for range 16 {
+			all.Go(func() {
+				<-start
+				by, err := s.Approved(t.Context(), agent, "cancel", in, "", shown, "")
+				if err != nil || by != "" {
+					t.Error(by, err)
+				}
+				list, err := s.Approvals(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				for _, a := range list {
+					seen.Store(a.ID, true)
+				}
+			})
+		}
+		close(start)
+		all.Wait()
+	}
+	n := 0
+	seen.Range(func(any, any) bool { n++; return true })
+	require.Equal(t, rounds, n)
 }
 
 func TestRequestsAreListedOldestFirst(t *testing.T) {

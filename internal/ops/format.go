@@ -33,6 +33,18 @@ func Counted(n int, what string) lang.Text {
 	return forms[1].With(n)
 }
 
+// CountedHours returns "1 hour" or "2.5 hours", or with true "1 GPU hour".
+func CountedHours(h float64, gpu bool) lang.Text {
+	forms := [2]lang.Text{{EN: "%s hour", ZH: "%s 小时"}, {EN: "%s hours", ZH: "%s 小时"}}
+	if gpu {
+		forms = [2]lang.Text{{EN: "%s GPU hour", ZH: "%s GPU 小时"}, {EN: "%s GPU hours", ZH: "%s GPU 小时"}}
+	}
+	if n := Hours(h); n != "1" {
+		return forms[1].With(n)
+	}
+	return forms[0].With("1")
+}
+
 // Duration formats seconds as Slurm does: 1-02:03:04, 02:03:04, 03:04.
 func Duration(s int64) string {
 	d, h, m, s := s/86400, s/3600%24, s/60%60, s%60

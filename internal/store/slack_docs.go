@@ -70,6 +70,18 @@ func (s *Slack) Claim(ctx context.Context, kind, key, by string, expires time.Ti
 	return owner, err
 }
 
+// Add stores value as the document kind/key unless there is one that is valid at now. Of
+// several callers one adds.
+func (s *Slack) Add(ctx context.Context, kind, key string, value any, now, expires time.Time) (added bool, err error) {
+	b, err := json.Marshal(value)
+	if err != nil {
+		return false, lang.Text{EN: "%s %s: %s", ZH: "%s %s：%s"}.Err(kind, key, err)
+	}
+	return s.changed(ctx, `INSERT INTO slack_docs (kind, key, value, expires) VALUES (?, ?, ?, ?)
+		ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value, expires = excluded.expires
+		WHERE slack_docs.expires <> 0 AND slack_docs.expires <= ?`, kind, key, string(b), millis(expires), millis(now))
+}
+
 // Delete deletes the document kind/key.
 func (s *Slack) Delete(ctx context.Context, kind, key string) error {
 	_, err := s.exec(ctx, `DELETE FROM slack_docs WHERE kind = ? AND key = ?`, kind, key)

@@ -305,3 +305,26 @@ func TestAMessageIsPutOff(t *testing.T) {
 		require.False(t, ok)
 	})
 }
+
+// A document is added where there is none, or one that has expired.
+func TestADocumentIsAddedOnce(t *testing.T) {
+	each(t, func(t *testing.T, st *Store) {
+		s, ctx := st.Slack(), t.Context()
+		for _, x := range []struct {
+			kind    string
+			now     time.Time
+			expires time.Duration
+			added   bool
+		}{
+			{"hour", noon, time.Hour, true}, {"hour", noon.Add(59 * time.Minute), time.Hour, false}, {"hour", noon.Add(time.Hour), time.Hour, true},
+		} {
+			added, err := s.Add(ctx, x.kind, "x", x.now.String(), x.now, x.now.Add(x.expires))
+			require.NoError(t, err)
+			require.Equal(t, x.added, added, "%s", x.now)
+		}
+		require.NoError(t, s.Put(ctx, "ever", "x", 1, time.Time{}))
+		added, err := s.Add(ctx, "ever", "x", 2, noon.AddDate(9, 0, 0), noon.AddDate(10, 0, 0))
+		require.NoError(t, err)
+		require.False(t, added)
+	})
+}

@@ -92,8 +92,7 @@ func merge(queue, past []slurm.Job) []slurm.Job {
 func (w *Watcher) handleUnknown(x *watched, now time.Time) (news bool) {
 	if x.job.State.Ended() {
 		// The queue has shown its end, and the site keeps no accounts.
-		delete(w.jobs, x.job.ID)
-		w.tell(Event{Kind: Ended, At: now, Job: x.job})
+		w.end(x.job, now)
 		return true
 	}
 	if x.missingSince.IsZero() {

@@ -35,7 +35,7 @@ type Kind string
 // The kinds of event.
 const (
 	Changed     Kind = "changed"     // Job differs from the last event about it
-	Ended       Kind = "ended"       // Job will not run again by itself, and is no longer followed
+	Ended       Kind = "ended"       // Job will not run again by itself; if somebody requeues it, it is followed again
 	Lost        Kind = "lost"        // neither the queue nor the accounts have listed Job for a day
 	Unreachable Kind = "unreachable" // the cluster has not answered since At; sent once
 	Reachable   Kind = "reachable"   // the cluster answers again
@@ -83,6 +83,7 @@ type Watcher struct {
 
 	mu       sync.Mutex
 	jobs     map[slurm.JobID]*watched
+	over     map[slurm.JobID]slurm.Job // jobs that have ended and can be requeued; EndedAt is set
 	subs     map[*Subscription]bool
 	interval time.Duration
 	quiet    int       // number of looks in a row without news
@@ -118,7 +119,7 @@ func New(c cluster, o Options) *Watcher {
 	}
 	return &Watcher{
 		cluster: shared, opts: o, interval: o.Interval,
-		jobs: map[slurm.JobID]*watched{}, subs: map[*Subscription]bool{}, wake: make(chan struct{}, 1),
+		jobs: map[slurm.JobID]*watched{}, over: map[slurm.JobID]slurm.Job{}, subs: map[*Subscription]bool{}, wake: make(chan struct{}, 1),
 	}
 }
 
@@ -126,7 +127,8 @@ func New(c cluster, o Options) *Watcher {
 // restarted server has it from its store: no event comes while the job is still like
 // this. A job with only an ID is one that was never reported. Where a second call has
 // another known state, the next look reports the job again, so that neither caller
-// misses a change.
+// misses a change. A job that has ended is followed again only once somebody requeues
+// it.
 func (w *Watcher) Watch(known slurm.Job) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,7 +136,12 @@ func (w *Watcher) Watch(known slurm.Job) {
 		x.reported = x.reported && (known.State == "" || same(x.job, known))
 		return
 	}
-	w.jobs[known.ID] = &watched{job: known, reported: known.State != ""}
+	if known.State.Ended() && known.Reason != slurm.ReasonUnsettled {
+		w.keepOver(known, time.Now())
+	} else {
+		delete(w.over, known.ID)
+		w.jobs[known.ID] = &watched{job: known, reported: known.State != ""}
+	}
 	w.nudge()
 }
 
@@ -144,6 +151,7 @@ func (w *Watcher) Clear() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.jobs)
+	clear(w.over)
 	w.looked = time.Time{}
 }
 
@@ -178,12 +186,12 @@ func (w *Watcher) Job(id slurm.JobID) (j slurm.Job, ok bool) {
 }
 
 // Run looks at the cluster at the watcher's interval until ctx ends. While it follows
-// no job it makes no query.
+// no job, and none that could be requeued, it makes no query.
 func (w *Watcher) Run(ctx context.Context) {
 	stepped := false
 	for {
 		w.mu.Lock()
-		idle := len(w.jobs) == 0
+		idle := len(w.jobs) == 0 && len(w.over) == 0
 		// A random extra time spreads watchers that started together. It only lengthens
 		// the interval, because a shorter one could bring a third look within a minute.
 		pause := time.Duration(float64(w.interval) * (1 + 0.1*rand.Float64()))
@@ -322,7 +330,7 @@ func (w *Watcher) apply(ids []slurm.JobID, s lookResult, err error) (news bool) 
 		w.down = time.Time{}
 		w.tell(Event{Kind: Reachable, At: now})
 	}
-	for _, id := range ids {
+	for _, id := range slices.Concat(ids, w.takeUpRequeued(s, now)) {
 		x, followed := w.jobs[id]
 		if !followed {
 			continue
@@ -350,13 +358,12 @@ func (w *Watcher) apply(ids []slurm.JobID, s lookResult, err error) (news bool) 
 			x.job = j
 			continue
 		}
-		e := Event{Kind: Changed, At: now, Job: j}
-		if final {
-			e.Kind = Ended
-			delete(w.jobs, id)
-		}
 		x.job, x.reported, news = j, true, true
-		w.tell(e)
+		if final {
+			w.end(j, now)
+		} else {
+			w.tell(Event{Kind: Changed, At: now, Job: j})
+		}
 	}
 	return news
 }

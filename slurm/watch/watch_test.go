@@ -142,9 +142,52 @@ func TestAJobIsToldOfOnceAtEachChange(t *testing.T) {
 		})
 		time.Sleep(40 * time.Second)
 		require.Equal(t, []string{"ended FAILED"}, told())
+		time.Sleep(25 * time.Hour)
 		asked := len(f.asked)
 		time.Sleep(time.Hour)
 		require.Len(t, f.asked, asked, "nothing is watched, so nothing is asked")
+	})
+}
+
+// A job that somebody requeues within a day of its end is followed again, whether this
+// watcher has seen its end or another one. Its next run has a number of its own.
+func TestAJobThatIsRequeuedAfterItsEndIsFollowedAgain(t *testing.T) {
+	for name, restarted := range map[string]bool{"while it runs": false, "after a start": true} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake()
+			story(t, f, watch.Options{}, func(w *watch.Watcher, told func() []string) {
+				f.set(func() { f.past["7"] = ended("7", slurm.Failed, "3:0") })
+				if restarted {
+					w.Watch(f.past["7"])
+				} else {
+					w.Watch(slurm.Job{ID: "7"})
+				}
+				time.Sleep(2 * time.Minute)
+				if news := told(); !restarted {
+					require.Equal(t, []string{"ended FAILED"}, news)
+				} else {
+					require.Empty(t, news)
+				}
+				f.set(func() { f.queue["7"], f.queue["8"] = job("7", slurm.Pending), job("8", slurm.Running) })
+				time.Sleep(70 * time.Second)
+				require.Equal(t, []string{"changed PENDING"}, told(), "and nobody asked for the other job")
+				j, ok := w.Job("7")
+				require.True(t, ok)
+				require.Equal(t, 1, j.Restarts)
+			})
+		})
+	}
+}
+
+// An end of which the accounts may still say more is not the end for a watcher that
+// another one has left it to.
+func TestAnEndThatIsNotSettledIsFollowedOn(t *testing.T) {
+	f := newFake()
+	story(t, f, watch.Options{}, func(w *watch.Watcher, told func() []string) {
+		f.set(func() { f.past["7"] = ended("7", slurm.Failed, "3:0") })
+		w.Watch(slurm.Job{ID: "7", State: slurm.Failed, Reason: slurm.ReasonUnsettled})
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"ended FAILED"}, told())
 	})
 }
 

@@ -2,6 +2,7 @@ package jobcontrol
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -33,6 +34,39 @@ func incidentsOf(ctx context.Context, c *ops.Call, cl ops.Cluster, jobs []Histor
 		failures = append(failures, report.Failure{JobID: string(j.ID), At: ended(j.Job), Report: d.Report})
 	}
 	return append([]report.Incident{}, report.Incidents(failures, IncidentWindow, Switches(ctx, cl))...)
+}
+
+// failureDocs is the kind of document that keeps the failures of the last hours.
+const failureDocs = "failure"
+
+// IncidentsOf keeps the failure of a job and returns the incidents that it is part of.
+func IncidentsOf(ctx context.Context, docs interface {
+	Put(ctx context.Context, kind, key string, value any, expires time.Time) error
+	Get(ctx context.Context, kind, key string, now time.Time, value any) (ok bool, err error)
+	Keys(ctx context.Context, kind string, now time.Time) ([]string, error)
+}, cl ops.Cluster, j slurm.Job, r report.Report, now time.Time,
+) ([]report.Incident, error) {
+	this := report.Failure{JobID: string(j.ID), At: now, Report: r}
+	if j.EndedAt != nil {
+		this.At = *j.EndedAt
+	}
+	if err := docs.Put(ctx, failureDocs, j.Cluster+"/"+this.JobID, this, now.Add(3*IncidentWindow)); err != nil {
+		return nil, err
+	}
+	keys, err := docs.Keys(ctx, failureDocs, now)
+	if err != nil {
+		return nil, err
+	}
+	var all []report.Failure
+	for _, k := range keys {
+		var one report.Failure
+		if ok, err := docs.Get(ctx, failureDocs, k, now, &one); err == nil && ok && k == j.Cluster+"/"+one.JobID {
+			all = append(all, one)
+		}
+	}
+	return slices.DeleteFunc(report.Incidents(all, IncidentWindow, Switches(ctx, cl)), func(i report.Incident) bool {
+		return !slices.Contains(i.Jobs, this.JobID)
+	}), nil
 }
 
 func failed(s slurm.State) bool { return s.Ended() && s != slurm.Completed && s != slurm.Cancelled }

@@ -18,7 +18,7 @@ type followUp struct {
 }
 
 // followUps are the kinds of questions. The first match decides, so narrow questions stand before broad
-// ones. The first row compares with the run before.
+// ones. The first row compares with the run before, and the second lists the errors that are no cause.
 var followUps = []followUp{
 	{lazy.New(`(?i)\blast time\b|\bbefore\b|\bpreviou|\bearlier\b|\bsame (?:as|error|problem|thing)\b|\bhappened again\b|` +
 		`\bonce more\b|\bprior\b|\bfirst time\b|第一次|首次|上次|上一次|之前|以前|前一次|又是`), Report.compareWithEarlier},
@@ -64,6 +64,10 @@ func Asks(question string) bool { return kindOf(question) >= 0 || exceptionName.
 // AsksForEarlier reports whether FollowUp needs the diagnosis of the run before to answer a question.
 func AsksForEarlier(question string) bool { return kindOf(question) == 0 }
 
+// AsksForOthers reports whether a question is for errors that are no cause, which a job that has not
+// failed has too.
+func AsksForOthers(question string) bool { return kindOf(question) == 1 }
+
 // exceptionName matches the name of an exception as Python's own and torch's end.
 var exceptionName = lazy.New(`\b[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b`)
 
@@ -74,8 +78,12 @@ func (p PassedOver) said() lang.Text {
 
 // otherErrors lists the errors that are no cause.
 func (r Report) otherErrors(_ *Report, l lang.Lang) string {
-	if len(r.PassedOver) == 0 {
-		return said("The log shows no other error after which the run went on.", "日志中没有其他“出现之后运行仍在继续”的报错。").In(l)
+	switch {
+	case len(r.PassedOver) > 0:
+	case !r.Found():
+		return r.noFailure(l)
+	default:
+		return said("The log shows no other error after which the run went on.", "日志中没有其他未中断运行的报错。").In(l)
 	}
 	lines := []string{said("The run went on after these:", "这些报错之后运行仍在继续：").In(l)}
 	for _, p := range r.PassedOver {
