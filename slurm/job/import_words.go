@@ -12,8 +12,11 @@ import (
 // words imports the program and its arguments.
 func (m *importer) words(st *script.Start) {
 	m.spec.Script = st.Program.Text()
-	if strings.HasPrefix(m.spec.Script, "./") {
+	if strings.HasPrefix(m.spec.Script, "./") && !st.Flags.Has("no-python") { // the PATH has commands, and not the folder
 		m.spec.Script = path.Clean(m.spec.Script)
+	}
+	if _, shown := m.job.Filled(st.Program.Value); !shown && !strings.Contains(m.spec.Script, "/") {
+		m.mark(Hidden, st.Line, m.spec.Script, "the file does not show the program: write out what it starts", "文件没有给出所启动的程序：请直接写出")
 	}
 	if st.Module {
 		m.note(st.Line, "-m "+st.Program.Text(), "a module is started through launcher: custom", "模块需通过 launcher: custom 启动")
