@@ -51,6 +51,9 @@ func readScript(name, text string) (Spec, []Note) {
 	}
 	m := importer{job: training(read.Jobs)}
 	m.options(m.splitComponents(m.job.Options))
+	if spaced := m.job.Spaced(); len(spaced) > 0 {
+		m.note(spaced[0], strings.TrimSpace(m.job.Script.Lines[spaced[0]-1]), "a comment and no directive, as the others: not imported", "这是注释而不是指令（其余各行相同）：没有导入")
+	}
 	m.start()
 	m.noteOtherCommands()
 	m.venvOnPath()

@@ -65,3 +65,11 @@ func TestAUnitOfMemoryMayEndInB(t *testing.T) {
 	require.Equal(t, "64G", s.Mem)
 	require.NotContains(t, notes, "mem")
 }
+
+// Options in comments are none, and the notes say so.
+func TestOptionsInCommentsAreNoted(t *testing.T) {
+	_, notes := imported("# SBATCH --nodes=2", "# SBATCH --gpus-per-node=4", "srun python /w/t.py")
+	require.Contains(t, notes, "# SBATCH --nodes=2: a comment and no directive")
+	_, notes = imported("#SBATCH --nodes=2", "# SBATCH --exclusive", "# SBATCH --mem=0", "srun python /w/t.py")
+	require.NotContains(t, notes, "a comment and no directive")
+}
