@@ -277,6 +277,9 @@ func (m *importer) step(s *script.Step) {
 		if o.Name == "" {
 			continue // OptionsUnknown
 		}
+		if !m.job.Batch() && m.ownOption(s, o) {
+			continue
+		}
 		m.narrower(o)
 		if slices.Contains(renderedStepOptions, o.Name) {
 			if o.Name == "wait" || o.Name == "kill-on-bad-exit" {

@@ -117,6 +117,35 @@ func (m *importer) number(f script.Option, n *int, field **int, why lang.Text) {
 	}
 }
 
+// ownOption imports an option of the step of a script without directives: there srun asks for
+// the job. It reports false for an option of the step alone.
+func (m *importer) ownOption(s *script.Step, o script.Option) bool {
+	switch value, shown := m.job.Filled(o.Value); {
+	case o.Name == "cpus-per-task":
+		if n := wholeNumber(value); n != nil {
+			tasks, _ := m.job.TasksPerNode(s.Options)
+			m.spec.CPUsPerTask = new(*n * max(tasks, 1))
+		}
+	case o.Name == "ntasks" && shown:
+		if tasks, known := m.job.TasksPerNode(s.Options); known && tasks > 0 && !s.Options.Has("nodes") {
+			if n := wholeNumber(value); n != nil {
+				m.spec.Nodes = new((*n + tasks - 1) / tasks)
+			}
+		}
+	case m.texts()[o.Name] != nil || slices.Contains(askedOfSrun, o.Name):
+		if shown {
+			o.Value = script.Value{{Text: value, Line: o.Line}}
+		}
+		m.options(script.Options{o})
+	default:
+		return false
+	}
+	return true
+}
+
+// askedOfSrun are further options with which srun asks for a job.
+var askedOfSrun = strings.Fields("nodes gpus gpus-per-node gres gpus-per-task output error exclusive")
+
 // narrower notes an option with which a step takes only a part of the job: Render's step
 // takes all of it.
 func (m *importer) narrower(o script.Option) {

@@ -73,3 +73,27 @@ func TestOptionsInCommentsAreNoted(t *testing.T) {
 	_, notes = imported("#SBATCH --nodes=2", "# SBATCH --exclusive", "# SBATCH --mem=0", "srun python /w/t.py")
 	require.NotContains(t, notes, "a comment and no directive")
 }
+
+// The specification's values are not expanded, so a home folder has to be written out.
+func TestAHomeFolderIsNoted(t *testing.T) {
+	s, notes := imported("#SBATCH --nodes=1", "export HF_HOME=~/hf", "srun python /w/t.py --data ~/data")
+	require.Contains(t, notes, "~/data: the file does not show this value")
+	require.Contains(t, notes, "HF_HOME=~/hf: the file does not show this value")
+	require.NotContains(t, s.Env, "HF_HOME")
+}
+
+// Without directives, srun's options ask for the job.
+func TestWhatSrunAsksForIsTheJob(t *testing.T) {
+	s, _ := imported("G=${G:-8}", "srun -p dev -J x --gres=gpu:$G --ntasks=16 --ntasks-per-node=$G --cpus-per-task=5 --time=60 --overlap python /w/t.py")
+	require.Equal(t, []int{2, 8, 40}, []int{*s.Nodes, *s.GPUsPerNode, *s.CPUsPerTask})
+	require.Equal(t, []string{"dev", "x", "60"}, []string{s.Partition, s.Name, s.Time})
+	require.Equal(t, []string{"--overlap"}, s.SrunArgs)
+	s, _ = imported("#SBATCH --nodes=2", "srun --partition=dev python /w/t.py")
+	require.Empty(t, s.Partition, "a step of the job")
+}
+
+// Bash drops a backslash at the end of the file.
+func TestABackslashAtTheEndIsNoArgument(t *testing.T) {
+	s, _ := job.Import("run.sh", []byte("#!/bin/bash\n#SBATCH --nodes=1\nsrun python /w/t.py --a b \\"))
+	require.Equal(t, []string{"--a", "b"}, s.Args)
+}

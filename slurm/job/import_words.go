@@ -25,6 +25,7 @@ func (m *importer) words(st *script.Start) {
 	afterFlag := false
 	for _, a := range st.ProgramArgs {
 		word, shown := m.job.Filled(a.Value)
+		shown = shown && !home(a.Value)
 		words += " " + word
 		switch {
 		case shown:
@@ -38,6 +39,12 @@ func (m *importer) words(st *script.Start) {
 		afterFlag = strings.HasPrefix(word, "--") && !strings.Contains(word, "=")
 	}
 	m.choices(words)
+}
+
+// home reports whether v begins with ~, which stands for a folder that the file does not
+// show.
+func home(v script.Value) bool {
+	return len(v) > 0 && v[0].Ref == nil && strings.HasPrefix(v[0].Text, "~")
 }
 
 // isDefault reports whether the file sets the variable name only by a default such as
@@ -82,6 +89,7 @@ func (m *importer) variables(st *script.Start) {
 			continue
 		}
 		value, literal := m.job.Filled(v)
+		literal = literal && !home(v)
 		switch {
 		case setByScript[name] != fine:
 			if n := wholeNumber(value); name == "MASTER_PORT" && n != nil && *n != 29500 {
