@@ -59,7 +59,7 @@ var slurmClients = []string{"scontrol", "squeue", "sbatch", "sinfo", "sacct", "s
 
 func scontrolInContainer(c *checker) {
 	for _, x := range c.job.Commands {
-		if x.Container == nil || x.Shell.Container == nil && x.Env.Container == nil || !slices.Contains(slurmClients, x.Name()) {
+		if x.Container == nil || x.Env.Container == nil || !slices.Contains(slurmClients, x.Name()) {
 			continue
 		}
 		if c.bringsSlurm(x.Container) {

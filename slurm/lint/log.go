@@ -66,7 +66,7 @@ func (c *checker) outputs() []script.Option {
 }
 
 func logDirMissing(c *checker) {
-	if !c.job.Batch() || c.job.Inner {
+	if !c.job.Batch() {
 		return
 	}
 	for _, o := range c.outputs() {

@@ -185,7 +185,7 @@ func (c *checker) clash(a, b *script.Command) bool {
 	}
 	na, okA := c.nodesOf(a)
 	nb, okB := c.nodesOf(b)
-	if n, _, ok := c.job.Nodes(); ok && n > 1 && oa.Has("nodes") && ob.Has("nodes") && okA && okB && na+nb <= n && a != b {
+	if n, _, ok := c.job.Nodes(); ok && oa.Has("nodes") && ob.Has("nodes") && okA && okB && na+nb <= n && a != b {
 		return false
 	}
 	return true
