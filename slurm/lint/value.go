@@ -316,7 +316,7 @@ func argsSplitting(c *checker) {
 			v := e.Var
 			list := e.Index == "@"
 			switch {
-			case e.Word < 0 || e.Guarded && e.Op != "" || e.Op != "":
+			case e.Word < 0 || e.Op != "":
 			case v == nil && e.Outer != nil && e.Outer.Array && !c.declares(e):
 				// Bash does not pass arrays to another shell.
 				c.report(e.Line, "${"+e.Name+"[…]}")
