@@ -70,7 +70,7 @@ func answer(o ops.Op, out any, limit shorten.Limit, token, cluster string) (*sdk
 			}
 		}
 		doc.Next = nil
-		doc.Title = asArguments(doc.Title)
+		doc.Title = asArguments(doc.Title, ownOptions())
 		extra := unshown(out, doc)
 		text = renderText(o, doc, extra, max(limit.Bytes-len(extra), shorten.SmallPiece))
 	}
@@ -276,9 +276,10 @@ func clipHead(text string, maxBytes int, rest string) string {
 func plain(s string) string { return strings.Join(strings.Fields(redact.Text(redact.Clean(s))), " ") }
 
 // refusal renders an error that the caller can correct. It is a tool result, not a
-// protocol error, so that the model reads it and can act.
-func refusal(e *ops.Error) *sdk.CallToolResult {
-	e = cleanError(e)
+// protocol error, so that the model reads it and can act. of is the operation that was
+// called, if one was.
+func refusal(e *ops.Error, of ...ops.Op) *sdk.CallToolResult {
+	e = cleanError(e, of...)
 	var b strings.Builder
 	writeError(&b, e)
 	for _, m := range e.More {
@@ -307,16 +308,18 @@ func writeError(b *strings.Builder, e *ops.Error) {
 }
 
 // cleanError returns e without secrets and control characters and with bounded text: a
-// message may quote what Slurm or a job wrote.
-func cleanError(e *ops.Error) *ops.Error {
+// message may quote what Slurm or a job wrote. In what would work, an option that of has
+// is its argument, although sbatch may have one of that name, such as --partition.
+func cleanError(e *ops.Error, of ...ops.Op) *ops.Error {
 	c := *e
 	c.Message, c.Fix, c.Field = cleanLimitedText(e.Message), cleanLimitedText(e.Fix), cleanLimited(e.Field)
+	c.Fix.EN = asArguments(c.Fix.EN, argumentNames(of...))
 	c.More = nil
 	for i, m := range e.More {
 		if i == 20 {
 			break
 		}
-		c.More = append(c.More, cleanError(m))
+		c.More = append(c.More, cleanError(m, of...))
 	}
 	return &c
 }
@@ -326,7 +329,7 @@ func cleanLimitedText(t lang.Text) lang.Text {
 }
 
 func cleanLimited(s string) string {
-	s = asArguments(asCalls(redact.Text(redact.Clean(s))))
+	s = asArguments(asCalls(redact.Text(redact.Clean(s))), ownOptions())
 	if len(s) > 1000 {
 		s = strings.ToValidUTF8(s[:1000], "") + "…"
 	}

@@ -117,11 +117,11 @@ func asCalls(text string) string {
 // shellOption matches a shell option outside of a quoted command.
 var shellOption = regexp.MustCompile(`(^|[\s(])--([a-z][a-z-]*)`)
 
-// ownOptions maps the options that operations have, and that neither Megatron nor
-// sbatch has, to their names as arguments.
-var ownOptions = sync.OnceValue(func() map[string]string {
+// argumentNames maps the options of operations that Megatron has not to their names as
+// arguments.
+func argumentNames(of ...ops.Op) map[string]string {
 	own := map[string]string{}
-	for _, o := range operations.All() {
+	for _, o := range of {
 		for _, p := range o.InputSchema().Properties {
 			option := strings.ReplaceAll(p.Name, "_", "-")
 			if _, megatrons := megatron.LookupFlag("--" + option); !megatrons {
@@ -132,6 +132,13 @@ var ownOptions = sync.OnceValue(func() map[string]string {
 			}
 		}
 	}
+	return own
+}
+
+// ownOptions maps the options that operations have, and that neither Megatron nor
+// sbatch has, to their names as arguments.
+var ownOptions = sync.OnceValue(func() map[string]string {
+	own := argumentNames(operations.All()...)
 	for _, f := range job.Fields() {
 		delete(own, strings.ReplaceAll(f.Name, "_", "-"))
 	}
@@ -139,13 +146,13 @@ var ownOptions = sync.OnceValue(func() map[string]string {
 })
 
 // asArguments replaces shell options in a sentence of ours by argument names.
-func asArguments(text string) string {
+func asArguments(text string, own map[string]string) string {
 	if !strings.Contains(text, "--") {
 		return text
 	}
 	return shellOption.ReplaceAllStringFunc(text, func(said string) string {
 		m := shellOption.FindStringSubmatch(said)
-		if name := ownOptions()[m[2]]; name != "" {
+		if name := own[m[2]]; name != "" {
 			return m[1] + name
 		}
 		return said

@@ -1,9 +1,12 @@
 package mcp_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,6 +36,35 @@ func TestAnswersNameToolsAndNotTheShell(t *testing.T) {
 		require.NotContains(t, r.Text, "`megatron-ops ", row.tool)
 		require.Contains(t, told(r.Structured), row.want, row.tool)
 		require.NotContains(t, told(r.Structured), "`megatron-ops ", row.tool)
+	}
+}
+
+// What would work names a tool's arguments, also those that sbatch has as options: an
+// agent cannot give an option.
+func TestFixesNameArguments(t *testing.T) {
+	cfg, _ := config(t, newSite())
+	cfg.Toolsets = []string{"all"}
+	c := connect(t, serve(t, cfg, mcp.HTTP{}), nil)
+	s, err := mcp.NewServer(cfg)
+	require.NoError(t, err)
+	for _, tool := range s.Tools() {
+		var in struct {
+			Properties map[string]any `json:"properties"`
+			Required   []string       `json:"required"`
+		}
+		require.NoError(t, json.Unmarshal(tool.RawInputSchema, &in))
+		given := map[string]any{}
+		for _, name := range in.Required {
+			given[name] = "x"
+		}
+		for _, args := range []map[string]any{{}, given} {
+			raw, err := json.Marshal(args)
+			require.NoError(t, err)
+			e, _ := c.do(tool.Name, string(raw)).Structured["error"].(map[string]any)
+			for name := range in.Properties {
+				require.NotContains(t, fmt.Sprint(e["fix"]), "--"+strings.ReplaceAll(name, "_", "-"), "%s %s", tool.Name, raw)
+			}
+		}
 	}
 }
 

@@ -102,7 +102,9 @@ func (s *Server) template(uri, name, description, mime string, read func(context
 		}
 		return s.contents(ctx, req.Params.URI, mime, func() (string, error) { return read(ctx, a) })
 	}
-	s.sdk.AddResourceTemplate(sdk.NewResourceTemplate(uri, name, sdk.WithTemplateDescription(description), sdk.WithTemplateMIMEType(mime)), handler)
+	t := sdk.NewResourceTemplate(uri, name, sdk.WithTemplateDescription(description), sdk.WithTemplateMIMEType(mime))
+	s.forms = append(s.forms, t.URITemplate)
+	s.sdk.AddResourceTemplate(t, handler)
 }
 
 // contents calls read and turns an error into one that a client shows.

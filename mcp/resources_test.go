@@ -84,7 +84,7 @@ func TestResourcesThatAreNotThere(t *testing.T) {
 		"skill://run-on-slurm/../../../etc/passwd":    "no such file",
 		"skill://run-on-slurm/references/../SKILL.md": "",
 		"skill://nonsense/SKILL.md":                   "no such file",
-		"file:///etc/passwd":                          "",
+		"file:///etc/passwd":                          `there is no resource "file:///etc/passwd"; resources/list and resources/templates/list name them`,
 	} {
 		text, problem := c.read(uri)
 		require.NotContains(t, text, "root:", uri)
@@ -92,6 +92,17 @@ func TestResourcesThatAreNotThere(t *testing.T) {
 			require.Contains(t, problem, says, uri)
 		}
 	}
+}
+
+// A page of a listing, or a prompt, that is not there: the answer says what is.
+func TestListingsThatAreNotThere(t *testing.T) {
+	c := connectAlice(t, newSite())
+	for _, list := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
+		_, problem := c.ask(list, `{"cursor":"%%%"}`)
+		require.Equal(t, `cursor: "%%%" is no cursor of this listing, which has one page; leave cursor out: the answer is the whole list`, problem, list)
+	}
+	_, problem := c.ask("prompts/get", `{"name":"nonsense"}`)
+	require.Equal(t, `name: there is no prompt "nonsense"; prompts/list names them`, problem)
 }
 
 func TestPrompts(t *testing.T) {

@@ -64,7 +64,8 @@ type Server struct {
 	tasks      *tasks
 	subs       *subscriptions
 	agent      atomic.Pointer[agentName]
-	shown      sync.Map // string → sdk.Tool: descriptions of the tools that were listed
+	forms      []*sdk.URITemplate // of the resources' templates
+	shown      sync.Map           // string → sdk.Tool: descriptions of the tools that were listed
 }
 
 // NewServer returns a server for cfg, or an error that names the toolset or tool that
@@ -107,13 +108,14 @@ func NewServer(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// hooks returns the subscriptions' hooks and two more: one explains how to get a tool
-// that is not offered; the other fills in the descriptions of a listing and removes the
+// hooks returns the subscriptions' hooks and three more: one explains how to get a tool
+// that is not offered; one says what there is in place of what is not; the last fills in the descriptions of a listing and removes the
 // tools that its caller may not call or did not choose. A call of such a tool gets a
 // refusal that says why.
 func (s *Server) hooks() *sdkserver.Hooks {
 	h := s.subs.hooks()
 	h.AddOnRequestInitialization(s.notOffered)
+	h.AddOnRequestInitialization(s.nothingThere)
 	h.AddAfterListTools(func(ctx context.Context, _ any, _ *sdk.ListToolsRequest, res *sdk.ListToolsResult) {
 		g := s.grant(ctx)
 		res.Tools = slices.DeleteFunc(res.Tools, func(t sdk.Tool) bool {

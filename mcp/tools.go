@@ -128,18 +128,36 @@ const yesField = "yes"
 // descriptions.
 var describedElsewhere = []string{"cluster", "yaml", "command_line", "without", "recipe", "gpus", tokenField, shorten.CursorField, "idempotency_key", "dry_run"}
 
+// agentWords describe arguments that mean something else to an agent than to a person, or
+// that need fewer words: an agent has no standard input, sends a script and not its file,
+// and reads the tool's own description first.
+var agentWords = map[string]string{
+	"diagnose job":     "job id, or absolute path of a log file or folder",
+	"lint fix":         "mend what can be mended",
+	"logs follow":      "wait for new lines, 25 s at most",
+	"logs level":       "",
+	"metrics gpu":      "for MFU, where the specification names none",
+	"metrics jobs":     "job ids, or logs, event files and folders",
+	"nodes check":      "with drained or reason: look for processes left there",
+	"search query":     "",
+	"submit into":      "start it as a step of this running job, without queueing",
+	"status earlier":   "would a waiting job start sooner with less time or fewer nodes",
+	"wait artifact":    "wait for this file; the specification's artifact where left out",
+	"wait end":         "wait for the end, whatever its artifact",
+	"wait timeout_s":   "give up after so many seconds; the job goes on",
+	"plan check_files": "also look at the files that the job will open, and at your rights and limits",
+}
+
 // inputSchema is o's input schema for agents: with a shortened specification, and with
 // a confirmation token if o changes something.
 func inputSchema(o ops.Op) json.RawMessage {
 	in := o.InputSchema()
 	in.Properties = slices.DeleteFunc(in.Properties, func(p ops.Property) bool { return p.Name == yesField })
 	for i, p := range in.Properties {
-		switch {
-		case p.Name == "job" && o.Name == "diagnose": // an agent has no standard input
-			p.Schema.Description = "job id, or absolute path of a log file or folder"
-		case p.Name == "fix" && o.Name == "lint": // an agent sends the script, not a file
-			p.Schema.Description = "mend what can be mended"
-		case p.Name == "spec" && len(p.Schema.Properties) > len(specFields):
+		if words, ok := agentWords[o.Name+" "+p.Name]; ok {
+			p.Schema.Description = words
+		}
+		if p.Name == "spec" && len(p.Schema.Properties) > len(specFields) {
 			in.Properties[i].Schema = shortSpec(o, p.Schema)
 		}
 	}
@@ -218,66 +236,6 @@ func shortField(name string, s *ops.Schema) *ops.Schema {
 	return short
 }
 
-// outputSchema is o's output schema. No top-level field is required, because a refusal
-// has only the field error.
-func outputSchema(o ops.Op) json.RawMessage {
-	out := o.OutputSchema()
-	if out.Type != "object" {
-		return nil
-	}
-	oneLanguage(out)
-	for i, p := range out.Properties {
-		if p.Name == "derived" {
-			out.Properties[i].Schema = derivedSchema()
-		}
-	}
-	out.Required = nil
-	out.Values = nil
-	str := func(words string) *ops.Schema { return &ops.Schema{Type: "string", Description: words} }
-	out.Properties = append(out.Properties,
-		ops.Property{Name: "notice", Schema: str("what to know about this answer: where its words come from, what was left out")},
-		ops.Property{Name: shorten.CursorField, Schema: str("where the longest list goes on: the argument of that name")},
-		ops.Property{Name: "next", Schema: &ops.Schema{Type: "array", Description: "calls worth making next", Items: &ops.Schema{
-			Type:       "object",
-			Properties: []ops.Property{{Name: "tool", Schema: str("")}, {Name: "arguments", Schema: &ops.Schema{Type: "object", Values: &ops.Schema{}}}},
-		}}},
-		ops.Property{Name: "error", Schema: &ops.Schema{Type: "object", Description: "a refusal, with what would work", Properties: []ops.Property{
-			{Name: "code", Schema: str("")}, {Name: "field", Schema: str("")}, {Name: "message", Schema: str("")}, {Name: "fix", Schema: str("")},
-		}}},
-	)
-	if o.Name == "plan" {
-		out.Properties = append(out.Properties,
-			ops.Property{Name: planField, Schema: str("handle that submit takes in place of the specification")},
-			ops.Property{Name: tokenField, Schema: str("submit accepts this specification with it")})
-	} else if o.Effect != ops.Read {
-		out.Properties = append(out.Properties,
-			ops.Property{Name: tokenField, Schema: str("confirms this call, once its person agreed")},
-			ops.Property{Name: "question", Schema: str("what the person has to see")})
-	}
-	raw, err := out.MarshalJSON()
-	if err != nil {
-		panic("mcp: schema of " + o.Name + ": " + err.Error())
-	}
-	return raw
-}
-
-// oneLanguage turns the schema of every text in two languages into that of a string, as
-// answers have it.
-func oneLanguage(s *ops.Schema) {
-	if s == nil {
-		return
-	}
-	if len(s.Properties) == 2 && s.Properties[0].Name == "en" && s.Properties[1].Name == "zh" {
-		*s = ops.Schema{Type: "string", Nullable: s.Nullable, Description: s.Description}
-		return
-	}
-	oneLanguage(s.Items)
-	oneLanguage(s.Values)
-	for _, p := range s.Properties {
-		oneLanguage(p.Schema)
-	}
-}
-
 // handler runs o for one request.
 func (s *Server) handler(o ops.Op) sdkserver.ToolHandlerFunc {
 	return func(ctx context.Context, req sdk.CallToolRequest) (result *sdk.CallToolResult, err error) {
@@ -333,7 +291,7 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	in := o.NewIn()
 	given, err := decode(ctx, o, req, in)
 	if err != nil {
-		return refusal(ops.AsError(err)), nil
+		return refusal(ops.AsError(err), o), nil
 	}
 	grant := s.grant(ctx)
 	if given.plan != "" {
@@ -412,15 +370,16 @@ func (s *Server) failed(o ops.Op, out any, err error, cluster string) (*sdk.Call
 	if errors.Is(err, context.Canceled) {
 		return nil, err
 	}
-	res := refusal(ops.AsError(err))
+	e := ops.AsError(err)
+	res := refusal(e, o)
 	// An operation that was refused has done nothing; only one that failed on the way
 	// has partial output.
-	if v := reflect.ValueOf(out); ops.AsError(err).Code == ops.Failed && v.IsValid() && !v.IsZero() {
+	if v := reflect.ValueOf(out); e.Code == ops.Failed && v.IsValid() && !v.IsZero() {
 		part, perr := answer(o, out, shorten.Limit{Bytes: defaultBudget}, "", cluster)
 		if perr == nil {
 			object, _ := part.StructuredContent.(json.RawMessage)
 			res.Content = append(res.Content, part.Content...)
-			res.StructuredContent = json.RawMessage(withLeadingFields([]leadingField{{"error", cleanError(ops.AsError(err))}}, object))
+			res.StructuredContent = json.RawMessage(withLeadingFields([]leadingField{{"error", cleanError(e, o)}}, object))
 		}
 	}
 	return res, nil

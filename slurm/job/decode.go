@@ -10,6 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/near"
 	"github.com/megatron-ops/megatron-ops/internal/tree"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
 // Decode reads a specification from YAML or JSON. It rejects unknown keys, duplicate
@@ -191,6 +192,11 @@ func (d *decoder) unknown(path, key string, n tree.Node, t reflect.Type) {
 	fix := phrase("the fields are %s", "可用字段：%s", strings.Join(names, ", "))
 	if near := nearest(key, names); near != "" {
 		fix = phrase("did you mean %s?", "是否想写 %s？", strings.TrimSuffix(path, key)+near)
+	}
+	if flag := "--" + strings.ReplaceAll(key, "_", "-"); path == key {
+		if _, ok := megatron.LookupFlag(flag); ok {
+			fix = phrase("it is Megatron's: write %s in args", "这是 Megatron 的参数：请在 args 中写 %s", flag)
+		}
 	}
 	if plain, ok := meantPlainly(key, func(meant string) bool { return slices.Contains(names, meant) }); ok {
 		fix = plain

@@ -51,6 +51,9 @@ func readScript(name, text string) (Spec, []Note) {
 	}
 	m := importer{job: training(read.Jobs)}
 	m.options(m.splitComponents(m.job.Options))
+	if spaced := m.job.Spaced(); len(spaced) > 0 {
+		m.note(spaced[0], strings.TrimSpace(m.job.Script.Lines[spaced[0]-1]), "a comment and no directive, as the others: not imported", "这是注释而不是指令（其余各行相同）：没有导入")
+	}
 	m.start()
 	m.noteOtherCommands()
 	m.venvOnPath()
@@ -182,12 +185,22 @@ func (m *importer) launcher(st *script.Start) {
 		}
 		if len(m.spec.LauncherArgv) == 0 {
 			m.spec.LauncherArgv = []string{"bash"}
+			if onPath(st) {
+				m.spec.LauncherArgv = []string{"env"} // bash would look for a shell script of that name
+			}
 		}
 	}
 	for _, f := range st.Flags {
 		m.launcherFlag(f)
 	}
 	m.hiddenFlags(st)
+}
+
+// onPath reports whether st starts a command that only the PATH finds, such as
+// "oumi train", and not a shell script.
+func onPath(st *script.Start) bool {
+	name, shown := st.Program.Value.Literal()
+	return shown && name != "" && !strings.ContainsAny(name, "/.") && st.Program.Text() == st.Name()
 }
 
 // launcherName returns the launcher as the file calls it.
@@ -220,13 +233,9 @@ func (m *importer) tasks(st *script.Start) int {
 func (m *importer) launcherFlag(f script.Option) {
 	value := f.Text()
 	switch strings.ReplaceAll(f.Name, "_", "-") {
-	case "nnodes", "node-rank", "master-addr", "standalone", "rdzv-id", "rdzv-endpoint", "machine-rank", "num-machines", "main-process-ip":
-	case "num-processes":
-		m.processes(f)
-	case "nproc-per-node":
-		if n := wholeNumber(value); n != nil && m.spec.GPUsPerNode == nil {
-			m.spec.GPUsPerNode = n
-		}
+	case "node-rank", "master-addr", "standalone", "rdzv-id", "rdzv-endpoint", "machine-rank", "main-process-ip", "use-env":
+	case "num-processes", "nproc-per-node", "nnodes", "num-machines":
+		m.numbers(f)
 	case "master-port", "main-process-port":
 		if n := wholeNumber(value); n != nil && !(*n == 29500 && m.isDefault("MASTER_PORT")) {
 			m.spec.MasterPort = n
@@ -265,6 +274,13 @@ var renderedStepOptions = strings.Fields("het-group pack-group nodes ntasks ntas
 
 func (m *importer) step(s *script.Step) {
 	for _, o := range s.Options {
+		if o.Name == "" {
+			continue // OptionsUnknown
+		}
+		if !m.job.Batch() && m.ownOption(s, o) {
+			continue
+		}
+		m.narrower(o)
 		if slices.Contains(renderedStepOptions, o.Name) {
 			if o.Name == "wait" || o.Name == "kill-on-bad-exit" {
 				m.srun(o, map[string]string{"wait": "60", "kill-on-bad-exit": "1"}[o.Name])

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
@@ -52,12 +53,12 @@ func (m *importer) venvOnPath() {
 }
 
 // custom imports a launcher that only launcher_argv can express: one that starts a
-// module, or one that Render does not know. It reports false for other commands.
+// module or a command, or one that Render does not know. It reports false for other commands.
 func (m *importer) custom(st *script.Start) bool {
 	kind := st.Launcher
 	switch {
 	case kind == script.DeepSpeed || kind == script.Composer:
-	case st.Module && kind.Elastic(), st.Module && kind == script.Python && m.tasks(st) > 1:
+	case kind.Elastic() && (st.Module || st.Flags.Has("no-python")), st.Module && kind == script.Python && m.tasks(st) > 1:
 		kind = script.RunModule
 	case kind == script.Accelerate && (st.Module || slices.ContainsFunc(st.Flags, func(f script.Option) bool { return !rendersFlag(f) })):
 	default:
@@ -94,13 +95,68 @@ func (m *importer) custom(st *script.Start) bool {
 func (m *importer) numbers(f script.Option) {
 	switch n := wholeNumber(f.Text()); placeholderOf[f.Name] {
 	case "{gpus_per_node}":
-		if n != nil && m.spec.GPUsPerNode == nil {
-			m.spec.GPUsPerNode = n
-		}
+		m.number(f, n, &m.spec.GPUsPerNode, lang.Text{EN: "the specification starts one process for each GPU: for as many, ask for as many (gpus_per_node)", ZH: "规格为每个 GPU 启动一个进程：需要该数量时请申请同样多的 GPU（gpus_per_node）"})
+	case "{nnodes}":
+		m.number(f, n, &m.spec.Nodes, lang.Text{EN: "the specification starts one group of all nodes: for as many, ask for as many (nodes)", ZH: "规格在全部节点上启动为一组：需要该数量时请申请同样多的节点（nodes）"})
 	case "{master_port}":
 		m.launcherFlag(f)
 	case "{world_size}":
 		m.processes(f)
+	}
+}
+
+// number imports n as a field that the script's other options leave open. It notes a number
+// other than theirs, which changes.
+func (m *importer) number(f script.Option, n *int, field **int, why lang.Text) {
+	switch {
+	case n == nil:
+	case *field == nil:
+		*field = n
+	case **field != *n:
+		m.note(f.Line, f.Given+"="+f.Text(), why.EN, why.ZH)
+	}
+}
+
+// ownOption imports an option of the step of a script without directives: there srun asks for
+// the job. It reports false for an option of the step alone.
+func (m *importer) ownOption(s *script.Step, o script.Option) bool {
+	switch value, shown := m.job.Filled(o.Value); {
+	case o.Name == "cpus-per-task":
+		if n := wholeNumber(value); n != nil {
+			tasks, _ := m.job.TasksPerNode(s.Options)
+			m.spec.CPUsPerTask = new(*n * max(tasks, 1))
+		}
+	case o.Name == "ntasks" && shown:
+		if tasks, known := m.job.TasksPerNode(s.Options); known && tasks > 0 && !s.Options.Has("nodes") {
+			if n := wholeNumber(value); n != nil {
+				m.spec.Nodes = new((*n + tasks - 1) / tasks)
+			}
+		}
+	case m.texts()[o.Name] != nil || slices.Contains(askedOfSrun, o.Name):
+		if shown {
+			o.Value = script.Value{{Text: value, Line: o.Line}}
+		}
+		m.options(script.Options{o})
+	default:
+		return false
+	}
+	return true
+}
+
+// askedOfSrun are further options with which srun asks for a job.
+var askedOfSrun = strings.Fields("nodes gpus gpus-per-node gres gpus-per-task output error exclusive")
+
+// narrower notes an option with which a step takes only a part of the job: Render's step
+// takes all of it.
+func (m *importer) narrower(o script.Option) {
+	given, all := o.Text(), m.spec.Nodes
+	if o.Name == "gres" || o.Name == "gpus-per-node" {
+		given, all = given[strings.LastIndexByte(given, ':')+1:], m.spec.GPUsPerNode
+	} else if o.Name != "nodes" {
+		return
+	}
+	if n := wholeNumber(given); n != nil && all != nil && *n != *all {
+		m.note(o.Line, "srun --"+o.Name+"="+o.Text(), "the specification takes all nodes and GPUs of the job", "规格使用作业的全部节点与 GPU")
 	}
 }
 

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,8 @@ func (m *importer) options(options script.Options) {
 		switch {
 		case o.Has && !literal:
 			m.note(o.Line, "--"+o.Name+"="+o.Text(), "the file does not show this value", "文件没有给出该值")
+		case known && strings.HasPrefix(o.Name, "mem"):
+			*field = memoryUnit.ReplaceAllString(value, "$1")
 		case known:
 			*field = value
 		case o.Name == "nodes":
@@ -52,6 +55,9 @@ func (m *importer) options(options script.Options) {
 		}
 	}
 }
+
+// memoryUnit matches a unit of memory written with B, as 64GB, which Slurm takes for 64G.
+var memoryUnit = regexp.MustCompile(`(?i)([KMGT])B$`)
 
 // keepOption adds an option that has no field of its own to the field sbatch.
 func (m *importer) keepOption(o script.Option, value string) {

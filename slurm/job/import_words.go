@@ -12,8 +12,11 @@ import (
 // words imports the program and its arguments.
 func (m *importer) words(st *script.Start) {
 	m.spec.Script = st.Program.Text()
-	if strings.HasPrefix(m.spec.Script, "./") {
+	if strings.HasPrefix(m.spec.Script, "./") && !st.Flags.Has("no-python") { // the PATH has commands, and not the folder
 		m.spec.Script = path.Clean(m.spec.Script)
+	}
+	if _, shown := m.job.Filled(st.Program.Value); !shown && !strings.Contains(m.spec.Script, "/") {
+		m.mark(Hidden, st.Line, m.spec.Script, "the file does not show the program: write out what it starts", "文件没有给出所启动的程序：请直接写出")
 	}
 	if st.Module {
 		m.note(st.Line, "-m "+st.Program.Text(), "a module is started through launcher: custom", "模块需通过 launcher: custom 启动")
@@ -22,6 +25,7 @@ func (m *importer) words(st *script.Start) {
 	afterFlag := false
 	for _, a := range st.ProgramArgs {
 		word, shown := m.job.Filled(a.Value)
+		shown = shown && !home(a.Value)
 		words += " " + word
 		switch {
 		case shown:
@@ -35,6 +39,12 @@ func (m *importer) words(st *script.Start) {
 		afterFlag = strings.HasPrefix(word, "--") && !strings.Contains(word, "=")
 	}
 	m.choices(words)
+}
+
+// home reports whether v begins with ~, which stands for a folder that the file does not
+// show.
+func home(v script.Value) bool {
+	return len(v) > 0 && v[0].Ref == nil && strings.HasPrefix(v[0].Text, "~")
 }
 
 // isDefault reports whether the file sets the variable name only by a default such as
@@ -79,6 +89,7 @@ func (m *importer) variables(st *script.Start) {
 			continue
 		}
 		value, literal := m.job.Filled(v)
+		literal = literal && !home(v)
 		switch {
 		case setByScript[name] != fine:
 			if n := wholeNumber(value); name == "MASTER_PORT" && n != nil && *n != 29500 {

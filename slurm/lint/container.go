@@ -59,7 +59,7 @@ var slurmClients = []string{"scontrol", "squeue", "sbatch", "sinfo", "sacct", "s
 
 func scontrolInContainer(c *checker) {
 	for _, x := range c.job.Commands {
-		if x.Container == nil || x.Shell.Container == nil && x.Env.Container == nil || !slices.Contains(slurmClients, x.Name()) {
+		if x.Container == nil || x.Env.Container == nil || !slices.Contains(slurmClients, x.Name()) {
 			continue
 		}
 		if c.bringsSlurm(x.Container) {
@@ -218,6 +218,9 @@ func (c *checker) mountMissing(box *script.Container) {
 	if box.MountsUnknown {
 		return
 	}
+	if !box.Docker() && box.Command != nil && c.commandBefore(box.Command.Seq, bindsByModule) {
+		return
+	}
 	if _, has := box.Get("container-name"); has && len(box.Mounts) == 0 {
 		return // the container may exist already, with its mounts
 	}
@@ -243,6 +246,13 @@ func (c *checker) mountMissing(box *script.Container) {
 			}
 		}
 	}
+}
+
+// bindsByModule reports whether x loads a module of the site for Singularity or Apptainer:
+// such a module sets what they bind, as singularity-AI-bindings does.
+func bindsByModule(x *script.Command) bool {
+	words := strings.Join(script.Texts(x.Args), " ")
+	return (x.Name() == "module" || x.Name() == "ml") && (strings.Contains(words, "singularity") || strings.Contains(words, "apptainer"))
 }
 
 // anyUnknown reports whether the inside path of a mount is unknown.

@@ -191,7 +191,7 @@ func nnodesMismatch(c *checker) {
 			if t, ok := c.tasks(s.Command); ok && t == said && per > 1 {
 				continue // the launcher counts every task as a node
 			}
-			if s.Step != nil && onKnown && on == said && on < n && len(c.starts) > 1 {
+			if onKnown && on == said && on < n && len(c.starts) > 1 {
 				continue // a helper step, or one of several steps that share the nodes
 			}
 			say(line, s.Launcher.NodesFlag()+"="+strconv.Itoa(said))

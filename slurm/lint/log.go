@@ -66,7 +66,7 @@ func (c *checker) outputs() []script.Option {
 }
 
 func logDirMissing(c *checker) {
-	if !c.job.Batch() || c.job.Inner {
+	if !c.job.Batch() {
 		return
 	}
 	for _, o := range c.outputs() {
@@ -100,8 +100,11 @@ func fixedFolder(dir string) string {
 // creates reports whether mkdir -p of v creates dir.
 func creates(v script.Value, dir string) bool {
 	made := path.Clean(strings.ReplaceAll(v.String(), "${USER}", "$USER"))
-	if made == dir || strings.HasPrefix(made, dir+"/") {
+	if made == dir {
 		return true
+	}
+	if strings.HasPrefix(made, dir+"/") { // an absolute folder may have been there long before, for other things
+		return !path.IsAbs(dir) || v.Unknown()
 	}
 	// $SLURM_SUBMIT_DIR/logs
 	return !path.IsAbs(dir) && v.Unknown() && strings.HasSuffix(made, "/"+dir) && strings.Contains(made, "SUBMIT_DIR")

@@ -38,7 +38,7 @@ func (c *checker) megatronStarts() []megatronStart {
 	var out []megatronStart
 	for _, s := range c.job.Starts {
 		entry, ok := megatron.OwnEntry(programName(s))
-		if !ok || s.Trap || s.Subst || ofOtherProject(s) {
+		if !ok || s.Subst || ofOtherProject(s) {
 			continue
 		}
 		out = append(out, readFlags(s, entry))

@@ -61,7 +61,7 @@ func noWorktree(c *checker) {
 		if s.Remote != nil && strings.Contains(strings.Join(script.Texts(s.Remote.Args), " "), "wdir") {
 			continue
 		}
-		if s.Launcher == script.Wrapper && !strings.Contains(s.Program.Text(), "/") {
+		if (s.Launcher == script.Wrapper || s.Flags.Has("no-python")) && !strings.Contains(s.Program.Text(), "/") {
 			continue // the PATH has the program
 		}
 		c.report(cmp.Or(s.Program.Line, s.Line), s.Program.Text())
@@ -185,7 +185,7 @@ func (c *checker) clash(a, b *script.Command) bool {
 	}
 	na, okA := c.nodesOf(a)
 	nb, okB := c.nodesOf(b)
-	if n, _, ok := c.job.Nodes(); ok && n > 1 && oa.Has("nodes") && ob.Has("nodes") && okA && okB && na+nb <= n && a != b {
+	if n, _, ok := c.job.Nodes(); ok && oa.Has("nodes") && ob.Has("nodes") && okA && okB && na+nb <= n && a != b {
 		return false
 	}
 	return true

@@ -108,3 +108,15 @@ func TestAProgramThatAddsFlagsMayAddValues(t *testing.T) {
 	require.Equal(t, rules.Warning, value(" --structured-logs --fim-order a --weighted-paths b").Severity)
 	require.Contains(t, value(" --structured-logs --fim-order a --weighted-paths b").Message, "unless your copy adds it")
 }
+
+// A script that expects its values from whoever submits it is told once which.
+func TestValuesFromOutsideAreOneWarning(t *testing.T) {
+	lines := []string{"#!/bin/bash", "#SBATCH --nodes=1 --gpus-per-node=8", "cd /w", "srun python t.py --a $DATA --b $STEPS \\", "  --c $SIZE --d $SEED"}
+	found := of("unset-variable", lang.EN, lines...)
+	require.Len(t, found, 1)
+	require.Equal(t, rules.Warning, found[0].Severity)
+	require.Equal(t, 4, found[0].Line)
+	require.Contains(t, found[0].Message, "$DATA, $STEPS, $SIZE, $SEED: nothing here sets these variables")
+	require.Contains(t, of("unset-variable", lang.ZH, lines...)[0].Fix, "export")
+	require.Equal(t, rules.Error, of("unset-variable", lang.EN, append(lines[:4:4], "  --c 1")...)[0].Severity, "two are forgotten")
+}

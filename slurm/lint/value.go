@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -114,7 +115,15 @@ func launches(x *script.Command, starts []*script.Start) bool {
 }
 
 var (
-	textSetBy      = lang.Text{EN: "$%s, which Slurm sets only for --%s", ZH: "$%s（Slurm 只在有 --%s 时设置）"}
+	textSetBy       = lang.Text{EN: "$%s, which Slurm sets only for --%s", ZH: "$%s（Slurm 只在有 --%s 时设置）"}
+	textFromOutside = lang.Text{
+		EN: "nothing here sets these variables: the script runs only if whoever submits it has set them",
+		ZH: "脚本没有设置这些变量：只有提交者事先设置好，脚本才能运行",
+	}
+	textGiveThem = lang.Text{
+		EN: "export them before sbatch, or give them defaults, such as ${NAME:?set NAME}",
+		ZH: "在 sbatch 之前 export，或写成 ${NAME:?请设置 NAME} 之类",
+	}
 	textGiveOption = lang.Text{
 		EN: "give --%s to sbatch, or use a variable that Slurm always sets, such as SLURM_GPUS_ON_NODE",
 		ZH: "给 sbatch 加上 --%s，或改用 Slurm 一定会设置的变量，例如 SLURM_GPUS_ON_NODE",
@@ -142,6 +151,8 @@ func (c *checker) neverSet() int {
 func unset(c *checker) {
 	seen := map[string]bool{}
 	outside := c.neverSet() >= fromOutside
+	var given []string // variables that come from outside
+	first := 0
 	for _, x := range c.job.Commands {
 		if x.Trap || x.Remote != nil && x.Shell.Remote != nil || x.Container != nil && x.Shell.Container != nil {
 			continue
@@ -161,7 +172,7 @@ func unset(c *checker) {
 				if e.Shell.Sourced || c.shownSubmission(lazy.New("--"+needs[0])) {
 					continue
 				}
-			case !launch || outside || reserved.MatchString(e.Name) || e.Shell.Sourced || c.job.Inner || !c.job.Batch() && len(c.job.Steps) == 0:
+			case !launch || reserved.MatchString(e.Name) || e.Shell.Sourced || c.job.Inner || !c.job.Batch() && len(c.job.Steps) == 0:
 				continue
 			case badlyAssigned(c, e.Name):
 				continue
@@ -171,12 +182,19 @@ func unset(c *checker) {
 				}
 			}
 			seen[e.Name] = true
-			if slurm {
+			switch {
+			case slurm:
 				c.reportWithFix(e.Line, textSetBy.With(e.Name, needs[0]).In(c.lang), textGiveOption.With(needs[0]))
-			} else {
+			case outside:
+				given, first = append(given, "$"+e.Name), cmp.Or(first, e.Line)
+			default:
 				c.report(e.Line, "$"+e.Name)
 			}
 		}
+	}
+	if len(given) > 0 {
+		c.warnThat(first, strings.Join(given, ", "), textFromOutside)
+		c.out[len(c.out)-1].Fix = textGiveThem.In(c.lang)
 	}
 }
 
@@ -298,7 +316,7 @@ func argsSplitting(c *checker) {
 			v := e.Var
 			list := e.Index == "@"
 			switch {
-			case e.Word < 0 || e.Guarded && e.Op != "" || e.Op != "":
+			case e.Word < 0 || e.Op != "":
 			case v == nil && e.Outer != nil && e.Outer.Array && !c.declares(e):
 				// Bash does not pass arrays to another shell.
 				c.report(e.Line, "${"+e.Name+"[…]}")

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/near"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -103,6 +104,27 @@ func (r *reader) directives(t text, inside func(offset int) bool) []Directive {
 		out = append(out, d)
 	}
 	return out
+}
+
+// commentedOut matches an option of sbatch in a comment, as "# SBATCH --nodes=2".
+var commentedOut = lazy.New(`^#[ \t]+SBATCH[ \t]+--?[A-Za-z]`)
+
+// Spaced returns the lines of a script that has no directive but several comments such as
+// "# SBATCH --nodes=2". sbatch reads none of them. Beside a directive, such a comment is one
+// that somebody switched off.
+func (j *Job) Spaced() (lines []int) {
+	if j.Inner || len(j.Directives) > 0 {
+		return nil
+	}
+	for i, l := range j.Script.Lines {
+		if commentedOut.MatchString(l) {
+			lines = append(lines, i+1)
+		}
+	}
+	if len(lines) == 1 {
+		return nil
+	}
+	return lines
 }
 
 // misspelt splits a line with a misspelt #SBATCH, such as "#SBACTH --time=1:00:00".

@@ -83,6 +83,9 @@ type SyntaxError struct {
 // syntax tree refer to the returned text, which has the repairs.
 func parse(t text) (*syntax.File, text, *SyntaxError) {
 	var first *SyntaxError
+	if last := strings.TrimRight(t.src, `\`); (len(t.src)-len(last))%2 == 1 { // bash drops a backslash at the file's end
+		t.src = t.src[:len(t.src)-1] + " "
+	}
 	for range 64 {
 		p := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
 		src := &shallowReader{src: strings.NewReader(t.src)}

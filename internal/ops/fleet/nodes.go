@@ -137,7 +137,7 @@ func nodes(ctx context.Context, c *ops.Call, in NodesIn) (NodesOut, error) {
 		if !in.Drained && in.Reason == "" {
 			return out, ops.InputError("check",
 				lang.Text{EN: "check looks at nodes that are out of service", ZH: "check 只用于检查停用的节点"},
-				lang.Text{EN: "for example: nodes --reason 'Kill task failed' --check", ZH: "例如：nodes --reason 'Kill task failed' --check"})
+				lang.Text{EN: "for example: `nodes --reason 'Kill task failed' --check`", ZH: "例如：`nodes --reason 'Kill task failed' --check`"})
 		}
 		if err := checkLeftovers(ctx, c, cl, out.Nodes); err != nil {
 			return out, err
@@ -202,7 +202,11 @@ func (o NodesOut) View(l lang.Lang) (d view.Doc) {
 	if len(o.Avoided) > 0 {
 		defer func() { d.Sections = append(d.Sections, avoidSection(o.Avoided, l)) }()
 	}
-	if !o.Listed || len(o.Nodes) == 0 {
+	if !o.Listed {
+		return d
+	}
+	if len(o.Nodes) == 0 {
+		d.Title = lang.Text{EN: "no node is like that", ZH: "没有这样的节点"}.In(l)
 		return d
 	}
 	t := &view.Table{Header: view.Columns(l, "node|state|GPUs used|CPUs used|why", "节点|状态|已用 GPU|已用 CPU|说明")}

@@ -146,3 +146,12 @@ func TestNodesComeOffTheList(t *testing.T) {
 		require.Len(t, out.(AvoidOut).Nodes, left, who)
 	}
 }
+
+// A list that was asked for and is empty is said to be empty: the table of the partitions
+// alone would leave it open.
+func TestNoNodeIsLikeThat(t *testing.T) {
+	out := NodesOut{Partitions: []PartitionFree{{}}, Listed: true}
+	require.Equal(t, "no node is like that", out.View(lang.EN).Title)
+	out.Listed = false
+	require.Empty(t, out.View(lang.EN).Title)
+}

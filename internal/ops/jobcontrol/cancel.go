@@ -77,7 +77,7 @@ func cancel(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
 	case in.Signal != "" && (in.Mine || slurm.IsStepID(string(in.Job))):
 		return CancelOut{}, ops.InputError("signal",
 			lang.Text{EN: "goes to one job as a whole", ZH: "只能发给一个完整的作业"},
-			lang.Text{EN: "for example: cancel 4711 --signal TERM", ZH: "例如：cancel 4711 --signal TERM"})
+			lang.Text{EN: "for example: `cancel 4711 --signal TERM`", ZH: "例如：`cancel 4711 --signal TERM`"})
 	case in.Mine && in.Job != "":
 		return CancelOut{}, ops.InputError("mine",
 			lang.Text{EN: "a job and mine cannot both be given", ZH: "不能同时给出作业号与 mine"},
@@ -87,7 +87,7 @@ func cancel(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
 	case in.Partition != "" || in.Pending:
 		return CancelOut{}, ops.InputError("mine",
 			lang.Text{EN: "partition and pending choose among one's own jobs", ZH: "partition 与 pending 只用于从自己的作业中筛选"},
-			lang.Text{EN: "for example: cancel --mine --partition dev", ZH: "例如：cancel --mine --partition dev"})
+			lang.Text{EN: "for example: `cancel --mine --partition dev`", ZH: "例如：`cancel --mine --partition dev`"})
 	case in.Job == "":
 		return CancelOut{}, ops.InputError("job",
 			lang.Text{EN: "no job is named", ZH: "没有指明要结束什么"},

@@ -116,7 +116,7 @@ func resubmit(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, ch 
 	if s.Array != "" || s.Chain != nil && *s.Chain > 1 || s.Every != "" {
 		return ChangeOut{}, ops.InputError("nodes",
 			lang.Text{EN: "job %s is one of several, whose script is made for %s", ZH: "作业 %s 是一组作业之一，其脚本按 %s生成"}.With(j.ID, ops.Counted(j.NumNodes, "node")),
-			lang.Text{EN: "cancel it, and submit --from %s --nodes %d", ZH: "请取消后用 submit --from %s --nodes %d 重新提交"}.With(j.ID, in.Nodes))
+			lang.Text{EN: "cancel it, and submit it again: `submit --from %s --nodes %d`", ZH: "请取消后重新提交：`submit --from %s --nodes %d`"}.With(j.ID, in.Nodes))
 	}
 	next := launch.SubmitIn{SpecIn: changedSpec(in, j), DryRun: true}
 	planned, err := runSubmit(ctx, c, next)

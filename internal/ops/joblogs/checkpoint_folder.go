@@ -137,7 +137,8 @@ func checkpointDir(ctx context.Context, c *ops.Call, in CheckpointIn) (string, *
 	}
 	save := megatron.LastOf(s.Args, "--save")
 	if save == "" {
-		return "", nil, ops.NotFoundError("place", lang.Text{EN: "job %s saves no checkpoint: it has no --save", ZH: "作业 %s 没有 --save，不保存检查点"}.With(j.ID), lang.Text{})
+		return "", nil, ops.NotFoundError("place", lang.Text{EN: "job %s saves no checkpoint: it has no --save", ZH: "作业 %s 没有 --save，不保存检查点"}.With(j.ID),
+			lang.Text{EN: "name a folder that holds a checkpoint, or a job that saves one", ZH: "请给出含有检查点的目录，或保存检查点的作业"})
 	}
 	dir, seen := s.WithDefaults().OnHost(save)
 	if !seen {

@@ -35,7 +35,7 @@ func sweepResults(ctx context.Context, c *ops.Call, in CompareIn) ([]SweepResult
 	if points := s.Points(); !ok || len(points) == 0 {
 		return nil, ops.NotFoundError("failed",
 			lang.Text{EN: "job %s is no sweep that was submitted from here", ZH: "作业 %s 不是从这里提交的参数扫描"}.With(in.Failed),
-			lang.Text{EN: "the job id that submit --sweep answered with", ZH: "submit --sweep 返回的作业号"})
+			lang.Text{EN: "the job id with which submit answered for a specification with sweep", ZH: "提交带 sweep 的规格时 submit 返回的作业号"})
 	}
 	results := []SweepResult{}
 	for i, p := range s.Points() {

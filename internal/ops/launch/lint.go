@@ -92,6 +92,10 @@ func readScript(c *ops.Call, command, file, given string) (name string, text []b
 		return name, nil, ops.InputError("script",
 			lang.Text{EN: "there is no script to read", ZH: "没有要读取的脚本"},
 			lang.Text{EN: "for example: `megatron-ops %s run.sbatch`", ZH: "例如：`megatron-ops %s run.sbatch`"}.With(command))
+	case file == "" && len(bytes.Fields(text)) == 1 && bytes.ContainsAny(text, "/."):
+		return name, nil, ops.InputError("script",
+			lang.Text{EN: "%q is a file's name and no script", ZH: "%q 是文件名，而不是脚本"}.With(string(bytes.TrimSpace(text))),
+			lang.Text{EN: "give the script's text, with its line ends", ZH: "请给出脚本全文，并保留换行"})
 	case bytes.IndexByte(text, 0) >= 0:
 		return name, nil, ops.InputError("script",
 			lang.Text{EN: "%s is no text: %s", ZH: "%s 不是文本：%s"}.With(name, lang.Said(lint.ErrNoText)),

@@ -135,7 +135,7 @@ func recipe(c *ops.Call, in SpecIn, base job.Spec) (job.Spec, error) {
 	if !ok {
 		return s, ops.NotFoundError("recipe",
 			lang.Text{EN: "no layout of %s was published that fills these GPUs", ZH: "没有公开发表的 %s 配置能用满这些 GPU"}.With(m.Name),
-			lang.Text{EN: "recommend --model %s finds one; recipes show %s lists the published", ZH: "recommend --model %s 可给出一种；recipes show %s 列出已发表的"}.With(m.Name, m.Name))
+			lang.Text{EN: "`recommend --model %s` finds one; `recipes show %s` lists the published", ZH: "`recommend --model %s` 可给出一种；`recipes show %s` 列出已发表的"}.With(m.Name, m.Name))
 	}
 	s.GPU = r.GPU
 	if gpus = cmp.Or(gpus, r.GPUs); gpus < perNode(nil, site, s.GPU) {

@@ -88,7 +88,7 @@ func TestRecipesSayWhatIsNotPublished(t *testing.T) {
 		{"plan --recipe lama3-70b", "recipe", "did you mean llama3-70b?"},
 		{"plan --recipe mixtral", "recipe", "did you mean mixtral-8x7b, mixtral-8x22b?"},
 		{"plan --recipe llama3-8b:int4", "recipe", "nvfp4"},
-		{"plan --recipe llama3-70b --gpu a100", "recipe", "recommend --model llama3-70b finds one"},
+		{"plan --recipe llama3-70b --gpu a100", "recipe", "`recommend --model llama3-70b` finds one"},
 		{"plan --recipe llama3-70b --gpu abacus", "gpu", "h100"},
 		{"plan --gpus 12 --gpus-per-node 8", "gpus", "a multiple of 8"},
 		{"plan --gpus 16 --nodes 3", "gpus", "give nodes or gpus"},

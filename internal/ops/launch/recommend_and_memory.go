@@ -248,7 +248,7 @@ func memory(_ context.Context, c *ops.Call, in MemoryIn) (MemoryOut, error) {
 	config := args.Effective()
 	if err := rules.CheckModelSize(config.Shape()); err != nil {
 		return MemoryOut{}, ops.InputError("args", lang.Said(err),
-			lang.Text{EN: "for example: memory -f job.yaml, or --recipe llama3-8b", ZH: "例如 memory -f job.yaml，或 --recipe llama3-8b"})
+			lang.Text{EN: "give these in the specification, or a model by name: `memory --recipe llama3-8b`", ZH: "请在作业规格中给出这些参数，或按名称指定模型：`memory --recipe llama3-8b`"})
 	}
 	low, high := config.Band()
 	out.Memory = config.Memory()

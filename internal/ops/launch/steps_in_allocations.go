@@ -84,7 +84,7 @@ func allocationFor(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.Jo
 	if held.State != slurm.Running || len(held.Nodes) == 0 {
 		return nil, s, ops.InputError("into",
 			lang.Text{EN: "job %s is %s and has no nodes", ZH: "作业 %s 处于 %s，没有节点"}.With(id, held.State),
-			lang.Text{EN: "take nodes first: render --for session shows how, with salloc --no-shell", ZH: "请先申请节点：render --for session 会给出 salloc --no-shell 的用法"})
+			lang.Text{EN: "take nodes first: `megatron-ops render --for session` shows how, with salloc --no-shell", ZH: "请先申请节点：`megatron-ops render --for session` 会给出 salloc --no-shell 的用法"})
 	}
 	nodes := len(held.Nodes)
 	if s.Nodes == nil {

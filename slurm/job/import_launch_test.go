@@ -1,0 +1,99 @@
+package job_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/job"
+)
+
+// imported returns the specification of a script's lines, and its notes.
+func imported(lines ...string) (s job.Spec, notes string) {
+	s, all := job.Import("run.sh", []byte("#!/bin/bash\n"+strings.Join(lines, "\n")+"\n"))
+	for _, n := range all {
+		notes += n.What + ": " + n.Why.EN + "\n"
+	}
+	return s, notes
+}
+
+// A rendered script starts a process for each GPU, on all nodes of the job. A script that
+// starts fewer is imported with a note, whatever launches it.
+func TestAPartOfTheJobIsNoted(t *testing.T) {
+	const head = "#SBATCH --nodes=4 --gpus-per-node=4"
+	for line, want := range map[string]string{
+		"srun deepspeed --num_gpus 2 /w/train.py":                                 "--num_gpus=2: the specification starts one process for each GPU",
+		"srun torchrun --nproc_per_node=2 /w/train.py":                            "--nproc_per_node=2: the specification starts one process for each GPU",
+		"srun torchrun --nnodes=2 --nproc_per_node=4 /w/train.py":                 "--nnodes=2: the specification starts one group of all nodes",
+		"srun --nodes=2 torchrun --nproc_per_node=4 /w/train.py":                  "srun --nodes=2: the specification takes all nodes and GPUs",
+		"srun --gres=gpu:a100:2 torchrun --nproc_per_node=4 /w/train.py":          "srun --gres=gpu:a100:2: the specification takes all nodes and GPUs",
+		"srun accelerate launch --num_machines 2 --num_processes 16 /w/train.py":  "--num_machines=2: the specification starts one group of all nodes",
+		"srun --nodes=4 --gres=gpu:4 torchrun --nnodes 4 --nproc_per_node 4 t.py": "",
+	} {
+		_, notes := imported(head, line)
+		if want == "" {
+			require.NotContains(t, notes, "the specification ", line)
+			continue
+		}
+		require.Contains(t, notes, want, line)
+	}
+	s, _ := imported("torchrun --nnodes=5 --nproc_per_node=2 /w/train.py")
+	require.Equal(t, []int{5, 2}, []int{*s.Nodes, *s.GPUsPerNode}, "what only the launcher says")
+}
+
+// What starts is what started: a command of the PATH is no shell script, torchrun starts a
+// program that is no Python file as it is, and a program that the file does not show is noted.
+func TestTheSameProgramStarts(t *testing.T) {
+	s, _ := imported("#SBATCH --nodes=2", "srun oumi distributed torchrun -m oumi train")
+	require.Equal(t, []string{"env", "oumi", "distributed"}, append(s.LauncherArgv, s.Script, s.Args[0]))
+	s, _ = imported("#SBATCH --nodes=2", "srun ./run.sh a")
+	require.Equal(t, []string{"bash", "run.sh"}, append(s.LauncherArgv, s.Script))
+	s, notes := imported("#SBATCH --nodes=1", "cd /w", "srun torchrun --no-python --nproc_per_node=4 ./worker.sh a")
+	require.Equal(t, []string{"--no-python", "./worker.sh", "a"}, []string{s.LauncherArgv[len(s.LauncherArgv)-1], s.Script, s.Args[0]})
+	require.NotContains(t, notes, "no-python")
+	require.Empty(t, s.Validate())
+	_, notes = imported("#SBATCH --nodes=1", "srun $(head -n 1 jobs.txt)")
+	require.Contains(t, notes, "the file does not show the program")
+	_, notes = imported("#SBATCH --nodes=1", "srun python -m torch.distributed.launch --use_env /w/t.py")
+	require.NotContains(t, notes, "use-env", "torch.distributed.run always does")
+}
+
+// Slurm takes 64GB for 64G.
+func TestAUnitOfMemoryMayEndInB(t *testing.T) {
+	s, notes := imported("#SBATCH --nodes=1 --mem=64GB", "srun python /w/t.py")
+	require.Equal(t, "64G", s.Mem)
+	require.NotContains(t, notes, "mem")
+}
+
+// Options in comments are none, and the notes say so.
+func TestOptionsInCommentsAreNoted(t *testing.T) {
+	_, notes := imported("# SBATCH --nodes=2", "# SBATCH --gpus-per-node=4", "srun python /w/t.py")
+	require.Contains(t, notes, "# SBATCH --nodes=2: a comment and no directive")
+	_, notes = imported("#SBATCH --nodes=2", "# SBATCH --exclusive", "# SBATCH --mem=0", "srun python /w/t.py")
+	require.NotContains(t, notes, "a comment and no directive")
+}
+
+// The specification's values are not expanded, so a home folder has to be written out.
+func TestAHomeFolderIsNoted(t *testing.T) {
+	s, notes := imported("#SBATCH --nodes=1", "export HF_HOME=~/hf", "srun python /w/t.py --data ~/data")
+	require.Contains(t, notes, "~/data: the file does not show this value")
+	require.Contains(t, notes, "HF_HOME=~/hf: the file does not show this value")
+	require.NotContains(t, s.Env, "HF_HOME")
+}
+
+// Without directives, srun's options ask for the job.
+func TestWhatSrunAsksForIsTheJob(t *testing.T) {
+	s, _ := imported("G=${G:-8}", "srun -p dev -J x --gres=gpu:$G --ntasks=16 --ntasks-per-node=$G --cpus-per-task=5 --time=60 --overlap python /w/t.py")
+	require.Equal(t, []int{2, 8, 40}, []int{*s.Nodes, *s.GPUsPerNode, *s.CPUsPerTask})
+	require.Equal(t, []string{"dev", "x", "60"}, []string{s.Partition, s.Name, s.Time})
+	require.Equal(t, []string{"--overlap"}, s.SrunArgs)
+	s, _ = imported("#SBATCH --nodes=2", "srun --partition=dev python /w/t.py")
+	require.Empty(t, s.Partition, "a step of the job")
+}
+
+// Bash drops a backslash at the end of the file.
+func TestABackslashAtTheEndIsNoArgument(t *testing.T) {
+	s, _ := job.Import("run.sh", []byte("#!/bin/bash\n#SBATCH --nodes=1\nsrun python /w/t.py --a b \\"))
+	require.Equal(t, []string{"--a", "b"}, s.Args)
+}
