@@ -57,6 +57,8 @@ const (
 	BootFail    State = "BOOT_FAIL"
 	Deadline    State = "DEADLINE"
 	Requeued    State = "REQUEUED"
+	Suspended   State = "SUSPENDED"
+	Stopped     State = "STOPPED"
 )
 
 // Ended reports whether a job in state s will not run again by itself. It is false for
@@ -120,6 +122,10 @@ type Job struct {
 	// ArrayLimit is how many tasks of an array may run at a time (%N), known while some
 	// of them wait; 0 means no limit.
 	ArrayLimit int `json:"array_limit,omitempty"`
+	// PreemptedAt is when Slurm began to end the run for a job of higher priority. In a
+	// grace time the job still runs, and its state at the end may be any: Slurm notes
+	// PREEMPTED only for a job that it ends itself.
+	PreemptedAt *time.Time `json:"preempted_at,omitempty"`
 	// SeenAt is set where the cluster does not answer: the job is then shown as it was
 	// at that time.
 	SeenAt *time.Time `json:"seen_at,omitempty"`

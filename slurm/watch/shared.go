@@ -405,7 +405,7 @@ func (s *Shared) remembered(id slurm.JobID, row slurm.Job, inQueue bool) (d deta
 // withDetail adds to a row of the queue the fields that only a query for one job has.
 func withDetail(row, detail slurm.Job) slurm.Job {
 	row.Stdout, row.Stderr, row.ExitCode = detail.Stdout, detail.Stderr, detail.ExitCode
-	row.Restarts, row.Requeues = detail.Restarts, detail.Requeues
+	row.Restarts, row.Requeues, row.PreemptedAt = detail.Restarts, detail.Requeues, detail.PreemptedAt
 	row.GPUs = max(row.GPUs, detail.GPUs)
 	return row
 }
