@@ -308,5 +308,5 @@ func jobFacts(j slurm.Job, l lang.Lang) (fs view.Facts) {
 // ago that is.
 func asOf(at time.Time) lang.Text {
 	return lang.Text{EN: "%s, %s ago (the cluster does not answer)", ZH: "%s（%s 之前；集群无响应）"}.With(
-		at.Local().Format(time.DateTime), ops.Duration(int64(time.Since(at).Seconds())))
+		at.Local().Format(time.DateTime), ops.Duration(int64(max(time.Since(at), 0).Seconds()))) // the clock may have been set back
 }
