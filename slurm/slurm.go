@@ -72,13 +72,17 @@ type Run struct {
 	EndedAt   *time.Time `json:"ended_at"`
 	ElapsedS  int64      `json:"elapsed_s"`
 	GPUs      int        `json:"gpus,omitempty"`
+	// SubmittedAt is when the job was submitted, or put back for this run.
+	SubmittedAt *time.Time `json:"-"`
 }
 
 // GPUHours returns the GPU hours that the run held.
 func (r Run) GPUHours() float64 { return float64(r.GPUs) * float64(r.ElapsedS) / 3600 }
 
 // Last returns the job's newest run.
-func (j *Job) Last() Run { return Run{j.State, j.StartedAt, j.EndedAt, j.ElapsedS, j.GPUs} }
+func (j *Job) Last() Run {
+	return Run{j.State, j.StartedAt, j.EndedAt, j.ElapsedS, j.GPUs, j.SubmittedAt}
+}
 
 // A Job is a cluster's information on one job. A field is zero or nil where the cluster
 // gives no value.

@@ -254,23 +254,16 @@ func (s *Shared) Known(f slurm.Filter) ([]slurm.Job, time.Time) {
 func (s *Shared) choose(ctx context.Context, seen snapshot, f slurm.Filter) ([]slurm.Job, error) {
 	match := f.Matcher()
 	rows := []slurm.Job{}
-	known := map[slurm.JobID]bool{}
 	for _, j := range seen.all {
 		if match(j) {
 			rows = append(rows, withElapsed(j, seen.at))
-			known[j.ID] = true
 		}
 	}
 	if f.Since.IsZero() {
 		return rows, nil
 	}
 	past, err := s.Past(ctx, f)
-	for _, j := range past {
-		if !known[j.ID] && j.State.Ended() && match(j) {
-			rows = append(rows, j)
-		}
-	}
-	return rows, err
+	return slurm.WithPast(rows, past, match), err
 }
 
 // withElapsed adds the time since the answer to a running job's elapsed time.
