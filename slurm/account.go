@@ -135,6 +135,36 @@ func afterRequeue(before, now Job) Job {
 	return now
 }
 
+// WithPast adds to the queue's jobs those ended jobs of the accounts that have left the
+// queue, and to a requeued job in the queue its earlier runs.
+func WithPast(jobs, past []Job, match func(Job) bool) []Job {
+	queued := map[JobID]int{}
+	for i, j := range jobs {
+		queued[j.ID] = i
+	}
+	for _, j := range past {
+		switch i, is := queued[j.ID]; {
+		case is:
+			jobs[i].RunsBefore(j)
+		case j.State.Ended() && match(j):
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs
+}
+
+// RunsBefore adds to a job of the queue the earlier runs in its record of the accounts.
+// The newest record may be of the present run. Slurm takes the end of a run for the
+// submission of the next.
+func (j *Job) RunsBefore(known Job) {
+	for _, r := range append(slices.Clone(known.Earlier), known.Last()) {
+		if (r.State.Ended() || r.State == Requeued) && r.StartedAt != nil && r.EndedAt != nil && j.SubmittedAt != nil && !r.EndedAt.After(*j.SubmittedAt) {
+			j.Earlier, j.Requeues = append(j.Earlier, r), append(j.Requeues, r.State)
+		}
+	}
+	j.Restarts = max(j.Restarts, len(j.Requeues))
+}
+
 // PathFormat is the value of sacct --format that AddPaths expects.
 const PathFormat = "JobID,StdOut,StdErr"
 

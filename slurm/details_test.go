@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -60,6 +61,30 @@ func detailRecord(id, stdout string) string {
 		b.WriteString(value + strings.Repeat(" ", f.width-len(value)))
 	}
 	return b.String() + "\n"
+}
+
+// Slurm keeps the time of a preemption when the job runs again: it tells of the present
+// run only if that had started.
+func TestAPreemptionIsOfThePresentRun(t *testing.T) {
+	const at = 1700000600
+	for name, c := range map[string]struct {
+		started int64
+		at      string
+		want    bool
+	}{
+		"this run": {at - 60, "1700000600", true}, "the run before": {at + 60, "1700000600", false}, "never": {at - 60, "N/A", false}, "not started": {0, "1700000600", false},
+	} {
+		j := Job{ID: "7", State: Failed}
+		if c.started > 0 {
+			start := time.Unix(c.started, 0)
+			j.StartedAt = &start
+		}
+		line := detailRecord("7", "/logs/7.out")
+		line = line[:len(line)-25] + fmt.Sprintf("%-24s\n", c.at)
+		AddDetail(&j, line)
+		require.Equal(t, c.want, j.PreemptedAt != nil, name)
+		require.Equal(t, c.want, j.Preemption().EN != "", name)
+	}
 }
 
 // The name of one job's log looks like the record of another job.

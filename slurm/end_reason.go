@@ -29,3 +29,13 @@ func (j Job) Why() string {
 	}
 	return ""
 }
+
+// CancelledBy returns who cancelled the job, as the accounts tell: "uid 1001", or a name.
+// It is empty where they do not, and for any other job.
+func (j Job) CancelledBy() string {
+	who, told := strings.CutPrefix(j.Reason, "by ")
+	if !told || j.State != Cancelled {
+		return ""
+	}
+	return who
+}

@@ -206,6 +206,7 @@ func JobsFromJSON(m map[string]any) []Job {
 		j.EndedAt, j.ExitCode = o.time("end_time"), o.exit("exit_code")
 	}
 	j.forgetStart()
+	j.preemptedAt(o.time("preempt_time"))
 	if j.StartedAt != nil {
 		end := time.Now()
 		if j.EndedAt != nil {
@@ -275,6 +276,9 @@ func AccountFromJSON(m map[string]any) Job {
 	}
 	if out := o.text("stdout"); out != "" { // since 24.05
 		j.Stdout, j.Stderr = ExpandPattern(out, j), ExpandPattern(cmp.Or(o.text("stderr"), out), j)
+	}
+	if who := o.text("kill_request_user"); j.State == Cancelled && who != "" {
+		j.Reason = "by " + who
 	}
 	if n, ok := number(o["priority"]); ok {
 		j.Priority = &n

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
@@ -81,6 +82,14 @@ func (j *Job) forgetStart() {
 	}
 }
 
+// preemptedAt sets when the job's present run was preempted. Slurm keeps the time of an
+// earlier run until the next preemption.
+func (j *Job) preemptedAt(at *time.Time) {
+	if at != nil && j.StartedAt != nil && !at.Before(*j.StartedAt) {
+		j.PreemptedAt = at
+	}
+}
+
 // A detailField is one column requested with squeue --Format, padded to width.
 type detailField struct {
 	name  string
@@ -107,6 +116,7 @@ var detailFields = []detailField{
 	{"STDOUT", 4096, func(j *Job, v string) { j.Stdout = emptyIfNone(v) }},
 	{"STDERR", 4096, func(j *Job, v string) { j.Stderr = emptyIfNone(v) }},
 	{"Dependency", 1024, func(j *Job, v string) { j.Dependency = emptyIfNone(v) }},
+	{"PreemptTime", 24, func(j *Job, v string) { j.preemptedAt(ParseTime(v)) }},
 }
 
 // DetailFormat returns the value of squeue --Format that AddDetail expects.

@@ -57,6 +57,8 @@ const (
 	BootFail    State = "BOOT_FAIL"
 	Deadline    State = "DEADLINE"
 	Requeued    State = "REQUEUED"
+	Suspended   State = "SUSPENDED"
+	Stopped     State = "STOPPED"
 )
 
 // Ended reports whether a job in state s will not run again by itself. It is false for
@@ -70,13 +72,17 @@ type Run struct {
 	EndedAt   *time.Time `json:"ended_at"`
 	ElapsedS  int64      `json:"elapsed_s"`
 	GPUs      int        `json:"gpus,omitempty"`
+	// SubmittedAt is when the job was submitted, or put back for this run.
+	SubmittedAt *time.Time `json:"-"`
 }
 
 // GPUHours returns the GPU hours that the run held.
 func (r Run) GPUHours() float64 { return float64(r.GPUs) * float64(r.ElapsedS) / 3600 }
 
 // Last returns the job's newest run.
-func (j *Job) Last() Run { return Run{j.State, j.StartedAt, j.EndedAt, j.ElapsedS, j.GPUs} }
+func (j *Job) Last() Run {
+	return Run{j.State, j.StartedAt, j.EndedAt, j.ElapsedS, j.GPUs, j.SubmittedAt}
+}
 
 // A Job is a cluster's information on one job. A field is zero or nil where the cluster
 // gives no value.
@@ -120,6 +126,10 @@ type Job struct {
 	// ArrayLimit is how many tasks of an array may run at a time (%N), known while some
 	// of them wait; 0 means no limit.
 	ArrayLimit int `json:"array_limit,omitempty"`
+	// PreemptedAt is when Slurm began to end the run for a job of higher priority. In a
+	// grace time the job still runs, and its state at the end may be any: Slurm notes
+	// PREEMPTED only for a job that it ends itself.
+	PreemptedAt *time.Time `json:"preempted_at,omitempty"`
 	// SeenAt is set where the cluster does not answer: the job is then shown as it was
 	// at that time.
 	SeenAt *time.Time `json:"seen_at,omitempty"`

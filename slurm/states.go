@@ -74,7 +74,7 @@ var states = []StateMeaning{
 	state("PREEMPTED", "PR", true, "was ended to make room for a job of higher priority", "为更高优先级的作业让位而被终止", "it can be submitted again as it is; resume from the last checkpoint", "可原样重新提交；从最近的检查点恢复"),
 	state("BOOT_FAIL", "BF", true, "was ended because a node did not boot", "因节点启动失败而被终止", "submit it again; tell the operators the node", "请重新提交，并把节点告诉管理员"),
 	state("DEADLINE", "DL", true, "was ended because it could not finish before its deadline", "因无法在截止时间（deadline）前完成而被终止", "give a later deadline or a shorter time limit", "推迟 deadline 或缩短时限"),
-	state("SUSPENDED", "S", false, "is stopped; it keeps its nodes but not its CPUs", "已挂起；保留节点但让出 CPU", "an operator resumes it; a long NCCL time-out may pass meanwhile", "由管理员恢复；期间可能触发 NCCL 超时"),
+	state("SUSPENDED", "S", false, "is stopped; it keeps its nodes but not its CPUs", "已暂停（suspend）；保留节点但让出 CPU", "an operator resumes it; a long NCCL time-out may pass meanwhile", "由管理员恢复；期间可能触发 NCCL 超时"),
 	state("STOPPED", "ST", false, "is stopped by a signal and keeps all its resources", "被信号停止，仍占有全部资源", "continue it with scancel --signal=CONT", "用 scancel --signal=CONT 继续"),
 	state("REQUEUED", "RQ", false, "was put back into the queue after a run", "运行后被放回队列", "it starts again by itself; look whether it resumes from a checkpoint", "会自动再次启动；请确认能从检查点恢复"),
 	state("REQUEUE_HOLD", "RH", false, "was put back into the queue and is held", "被放回队列并处于保持状态", "release it when the cause is mended", "排除原因后 release"),
@@ -90,6 +90,24 @@ var states = []StateMeaning{
 
 // NeverStarts reports whether a job waits for what can no longer happen.
 func (j Job) NeverStarts() bool { return j.State == Pending && j.Reason == "DependencyNeverSatisfied" }
+
+// Preemption says that Slurm takes or took the nodes of the job's run for a job of
+// higher priority, where the state does not. It is empty for any other job.
+func (j Job) Preemption() lang.Text {
+	switch {
+	case j.PreemptedAt == nil || j.State == Preempted:
+		return lang.Text{}
+	case j.State.Ended():
+		return lang.Text{
+			EN: "Slurm preempted it: it had been asked to end, to make room for a job of higher priority; unless it had finished, submit it again as it is",
+			ZH: "被 Slurm 抢占：此前已要求它结束，为更高优先级的作业让位；若尚未完成，可原样重新提交",
+		}
+	}
+	return lang.Text{
+		EN: "Slurm is preempting it for a job of higher priority: it has been asked to end, and is killed when its grace time is over",
+		ZH: "Slurm 正在为更高优先级的作业抢占它：已要求其结束，宽限时间一到即被终止",
+	}
+}
 
 // RunBefore says how the run before ended, for a job that waits again. It is empty for any
 // other job, and where that is unknown.

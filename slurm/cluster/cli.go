@@ -245,22 +245,7 @@ func (c *CLI) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 		return jobs, nil
 	}
 	past, err := c.Past(ctx, f)
-	return withPast(jobs, past, match), err
-}
-
-// withPast adds to the queue's jobs those ended jobs of the accounts that have left the
-// queue.
-func withPast(jobs, past []slurm.Job, match func(slurm.Job) bool) []slurm.Job {
-	queued := map[slurm.JobID]bool{}
-	for _, j := range jobs {
-		queued[j.ID] = true
-	}
-	for _, j := range past {
-		if !queued[j.ID] && j.State.Ended() && match(j) {
-			jobs = append(jobs, j)
-		}
-	}
-	return jobs
+	return slurm.WithPast(jobs, past, match), err
 }
 
 // Past asks only the accounts, for the jobs of f that started or ended after f.Since.

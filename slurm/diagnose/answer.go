@@ -46,6 +46,9 @@ func (j *job) report() report.Report {
 	if v.class == outcome.UnknownExit {
 		r.ExitCode, r.State = j.given.ExitCode, j.given.JobState
 	}
+	if v.class == outcome.SlurmPreempted {
+		r.State = string(j.putBack(v))
+	}
 	if e := v.event; e != nil {
 		j.addRoot(&r, v, e)
 	}

@@ -197,7 +197,7 @@ func (j *job) sameNodeRank() bool {
 // collective that others never entered.
 func (j *job) onlyDumps([]*scan.Event) (verdict, bool) {
 	running, known := j.given.running()
-	if j.missed == nil || j.succeeded() || known && running && j.wroteRecently() {
+	if j.missed == nil || j.succeeded() || known && running && (j.wroteRecently() || j.given.suspended()) {
 		return verdict{}, false
 	}
 	v := verdict{class: outcome.NCCLTimeout, why: "only collectives complained", laggard: &laggard{rank: j.missed.Rank, why: "recorder"}}

@@ -37,10 +37,12 @@ func (j *job) health() verdict {
 		return verdict{class: outcome.Running, why: "not started"}
 	case j.slurmFailed(): // whatever the program says of its own work
 		return j.endedQuietly()
-	case j.finished() && !(known && running && j.stalled()), j.slurmCompleted(), !running && j.endsWell():
+	case j.finished() && !(known && running && (j.stalled() || j.given.suspended())), j.slurmCompleted(), !running && j.endsWell():
 		return verdict{class: outcome.Success, why: "finished"}
 	case known && !running, !known && (!dated || age > longGone || j.stalled() && !iterates || slices.ContainsFunc(j.files, (*scan.Facts).AtPrompt)):
 		return j.endedQuietly()
+	case j.given.suspended():
+		return verdict{class: outcome.Running, why: "suspended", since: age}
 	case j.stalled():
 		return verdict{class: outcome.Hang, why: "no progress", since: age, event: j.lastSign()}
 	}

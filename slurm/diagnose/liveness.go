@@ -19,5 +19,5 @@ func (j *job) liveness(r *report.Report) {
 		s := int64(max(0, age).Seconds()) // the file server's clock may be ahead
 		r.AgeS = &s
 	}
-	r.MayHang = r.Class == outcome.Running && j.mayHang()
+	r.MayHang = r.Class == outcome.Running && !j.given.suspended() && j.mayHang()
 }

@@ -25,6 +25,7 @@ type Context struct {
 	FailedNodes []string `json:"failed_nodes,omitempty"` // nodes that Slurm has taken out of service
 	Nodes       []string `json:"nodes,omitempty"`        // the job's
 	OOMKilled   bool     `json:"oom_killed,omitempty"`   // by Slurm's accounting
+	Preempted   bool     `json:"preempted,omitempty"`    // Slurm ended the run for a job of higher priority
 	Array       bool     `json:"array,omitempty"`        // a whole array: its files' numbers are tasks, no ranks
 
 	// Addresses maps IP addresses to nodes, as the cluster resolves them.
@@ -43,6 +44,7 @@ type Context struct {
 // FromJob returns the Context in a cluster's record of a job.
 func FromJob(j slurm.Job) Context {
 	c := Context{JobState: string(j.State), Reason: j.Reason, Nodes: j.Nodes, OOMKilled: j.State == slurm.OutOfMemory, Array: len(j.Tasks) > 0}
+	c.Preempted = j.State == slurm.Preempted || j.PreemptedAt != nil && j.State.Ended()
 	if j.ExitCode != nil {
 		c.ExitCode = *j.ExitCode
 	}
@@ -59,11 +61,15 @@ func (c Context) running() (is, known bool) {
 	switch c.state() {
 	case "":
 		return false, false
-	case slurm.Running, slurm.Completing, slurm.Pending, "CONFIGURING", "SUSPENDED", "RESIZING", "STAGE_OUT", "SIGNALING", "STOPPED":
+	case slurm.Running, slurm.Completing, slurm.Pending, slurm.Suspended, slurm.Stopped, "CONFIGURING", "RESIZING", "STAGE_OUT", "SIGNALING":
 		return true, true
 	}
 	return false, true
 }
+
+// suspended reports whether Slurm has stopped the job's processes. They write nothing until they are
+// resumed, which is no hang.
+func (c Context) suspended() bool { return c.state() == slurm.Suspended || c.state() == slurm.Stopped }
 
 // Run diagnoses the logs in src. The report lists files that could not be read. An error means that
 // there is no report.

@@ -133,6 +133,7 @@ func TestSavedAndRisk(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, ok)
 	require.InDelta(t, 16, watch.RiskOf(j, watch.Checkpoint{}, 0, now).GPUHours, 0.01)
+	require.Zero(t, watch.RiskOf(j, watch.Checkpoint{}, 0, j.StartedAt.Add(-time.Minute)).GPUHours, "the cluster's clock is ahead")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "latest_checkpointed_iteration.txt"), []byte("5000\n"), 0o644))
 	last, ok, err := watch.LastCheckpoint(dir)
 	require.NoError(t, err)

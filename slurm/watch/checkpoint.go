@@ -197,7 +197,7 @@ func RiskOf(j slurm.Job, last Checkpoint, every time.Duration, now time.Time) Ri
 	if last.At.After(since) {
 		since = last.At
 	}
-	r.GPUHours = now.Sub(since).Hours() * float64(j.GPUs)
+	r.GPUHours = max(now.Sub(since), 0).Hours() * float64(j.GPUs) // the cluster's clock may be ahead
 	if every > 0 {
 		r.Next = max(since.Add(every).Sub(now), 0)
 	}

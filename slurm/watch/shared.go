@@ -254,23 +254,16 @@ func (s *Shared) Known(f slurm.Filter) ([]slurm.Job, time.Time) {
 func (s *Shared) choose(ctx context.Context, seen snapshot, f slurm.Filter) ([]slurm.Job, error) {
 	match := f.Matcher()
 	rows := []slurm.Job{}
-	known := map[slurm.JobID]bool{}
 	for _, j := range seen.all {
 		if match(j) {
 			rows = append(rows, withElapsed(j, seen.at))
-			known[j.ID] = true
 		}
 	}
 	if f.Since.IsZero() {
 		return rows, nil
 	}
 	past, err := s.Past(ctx, f)
-	for _, j := range past {
-		if !known[j.ID] && j.State.Ended() && match(j) {
-			rows = append(rows, j)
-		}
-	}
-	return rows, err
+	return slurm.WithPast(rows, past, match), err
 }
 
 // withElapsed adds the time since the answer to a running job's elapsed time.
@@ -405,7 +398,7 @@ func (s *Shared) remembered(id slurm.JobID, row slurm.Job, inQueue bool) (d deta
 // withDetail adds to a row of the queue the fields that only a query for one job has.
 func withDetail(row, detail slurm.Job) slurm.Job {
 	row.Stdout, row.Stderr, row.ExitCode = detail.Stdout, detail.Stderr, detail.ExitCode
-	row.Restarts, row.Requeues = detail.Restarts, detail.Requeues
+	row.Restarts, row.Requeues, row.PreemptedAt = detail.Restarts, detail.Requeues, detail.PreemptedAt
 	row.GPUs = max(row.GPUs, detail.GPUs)
 	return row
 }

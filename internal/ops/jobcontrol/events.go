@@ -34,7 +34,7 @@ type Event struct {
 	At    time.Time   `json:"at"`
 	Job   slurm.JobID `json:"job_id"`
 	Name  string      `json:"name"`
-	What  string      `json:"event"` // submitted, started or ended
+	What  string      `json:"event"` // submitted, started, requeued (with the state in which the run ended) or ended
 	State slurm.State `json:"state,omitempty"`
 	Exit  *string     `json:"exit_code,omitempty"`
 	// Restarts is how often the job had been requeued before this start.
@@ -153,7 +153,15 @@ func eventsOf(j slurm.Job) []Event {
 			all = append(all, e)
 		}
 	}
-	add(j.SubmittedAt, Event{What: "submitted"})
+	submitted := j.SubmittedAt
+	if len(j.Earlier) > 0 { // Slurm takes the last requeue for the submission
+		submitted = j.Earlier[0].SubmittedAt
+	}
+	add(submitted, Event{What: "submitted"})
+	for i, r := range j.Earlier {
+		add(r.StartedAt, Event{What: "started", Restarts: i})
+		add(r.EndedAt, Event{What: "requeued", State: r.State})
+	}
 	add(j.StartedAt, Event{What: "started", Restarts: j.Restarts})
 	if j.State.Ended() {
 		add(j.EndedAt, Event{What: "ended", State: j.State, Exit: j.ExitCode})
@@ -164,6 +172,7 @@ func eventsOf(j slurm.Job) []Event {
 var eventWords = map[string]lang.Text{
 	"submitted": {EN: "submitted", ZH: "已提交"},
 	"started":   {EN: "started", ZH: "已开始"},
+	"requeued":  {EN: "put back into the queue after", ZH: "已放回队列，上一次运行为"},
 	"ended":     {EN: "ended", ZH: "已结束"},
 }
 

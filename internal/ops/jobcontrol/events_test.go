@@ -6,10 +6,36 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
+
+// A job that was preempted and waits again was not submitted a second time.
+func TestARequeueIsAnEvent(t *testing.T) {
+	start := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	at := func(after time.Duration) *time.Time { when := start.Add(after); return &when }
+	again := slurm.Job{ID: "7", Name: "a", User: "alice", State: slurm.Pending, Reason: "BeginTime", SubmittedAt: at(40 * time.Second)}
+	again.RunsBefore(slurm.Job{ID: "7", State: slurm.Preempted, SubmittedAt: at(0), StartedAt: at(10 * time.Second), EndedAt: at(40 * time.Second)})
+	require.Equal(t, []slurm.State{slurm.Preempted}, again.Requeues)
+	c := opstest.NewCall(t, &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"7": again}})
+	c.Now = func() time.Time { return start.Add(time.Minute) }
+	out, err := opstest.Do(t, c, Events(), "--since", "1h")
+	require.NoError(t, err)
+	var told []string
+	for _, e := range out.(EventsOut).Events {
+		told = append(told, e.What+" "+string(e.State))
+	}
+	require.Equal(t, []string{"submitted ", "started ", "requeued PREEMPTED"}, told)
+	require.Contains(t, opstest.Text(t, out, lang.EN), "put back into the queue after PREEMPTED")
+	require.Contains(t, opstest.Text(t, out, lang.ZH), "已放回队列，上一次运行为 PREEMPTED")
+
+	again.State, again.SubmittedAt = slurm.Running, at(0)
+	again.Earlier, again.Requeues = nil, nil
+	again.RunsBefore(slurm.Job{ID: "7", State: slurm.Running, SubmittedAt: at(0), StartedAt: at(10 * time.Second)})
+	require.Empty(t, again.Requeues, "the accounts have only the present run")
+}
 
 // A caller who comes back with next_since gets each event exactly once, including
 // events that the accounting reported late.

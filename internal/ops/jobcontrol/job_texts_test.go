@@ -27,6 +27,12 @@ func TestStatusTellsTheTimesThatItHas(t *testing.T) {
 	require.Contains(t, opstest.Text(t, out, lang.ZH), "提交时间")
 }
 
+// The clock may have been set back since a job was last seen.
+func TestAnAgeIsNeverNegative(t *testing.T) {
+	require.Contains(t, asOf(time.Now().Add(time.Hour)).EN, ", 00:00 ago")
+	require.Contains(t, asOf(time.Now().Add(-time.Hour)).EN, ", 01:00:00 ago")
+}
+
 func TestAJobThatSlurmHasNotLookedAtIsNotSentToItsReason(t *testing.T) {
 	for _, reason := range []string{"", "None"} {
 		c := opstest.NewCall(t, &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"7": {ID: "7", User: "alice", State: slurm.Pending, Reason: reason}}})

@@ -101,13 +101,24 @@ func usersOf(c *ops.Call, names string, mine bool) []string {
 	return strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// inLine merges an array's tasks, sorts the jobs as Slurm considers them, by priority
+// inLine merges an array's tasks and a heterogeneous job's components, sorts the jobs as Slurm considers them, by priority
 // and then by age, and numbers the jobs of each partition.
 func inLine(jobs []slurm.Job) []Waiting {
 	var all []Waiting
 	at := map[string]int{}
 	for _, j := range jobs {
-		key := string(j.ID.Array()) + "\x00" + j.Reason
+		whole := j.ID.Array()
+		if strings.Contains(string(j.ID), "+") {
+			if i, seen := at[string(whole)]; seen {
+				all[i].join(j)
+				continue
+			}
+			at[string(whole)] = len(all)
+			all = append(all, Waiting{Job: j})
+			all[len(all)-1].ID = whole
+			continue
+		}
+		key := string(whole) + "\x00" + j.Reason
 		if i, seen := at[key]; seen && j.ID != j.ID.Array() {
 			all[i].ID = j.ID.Array()
 			all[i].Tasks = max(all[i].Tasks, 1) + 1
@@ -132,6 +143,16 @@ func inLine(jobs []slurm.Job) []Waiting {
 		}
 	}
 	return all
+}
+
+// join adds another component to a heterogeneous job, which starts as one. It is not in
+// line while any component waits for something else than nodes.
+func (w *Waiting) join(component slurm.Job) {
+	w.NumNodes += component.NumNodes
+	w.GPUs += component.GPUs
+	if competes(w.Reason) && !competes(component.Reason) {
+		w.Reason, w.EstStart = component.Reason, component.EstStart
+	}
 }
 
 // competes reports whether a job with that reason competes for nodes. Held jobs and

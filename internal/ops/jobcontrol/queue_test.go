@@ -46,6 +46,26 @@ func TestAPlaceInLineIsAmongThoseWhoCompete(t *testing.T) {
 	require.Equal(t, map[slurm.JobID]int{"2": 1, "3": 0, "5": 2, "1": 3, "4": 0}, places)
 }
 
+// The components of a heterogeneous job start together. After a node's failure the first
+// waits out the time after a requeue, and Slurm may give the second another reason.
+func TestAHeterogeneousJobIsOneInLine(t *testing.T) {
+	n := int64(100)
+	component := func(id slurm.JobID, nodes, gpus int, reason string) slurm.Job {
+		return slurm.Job{ID: id, Partition: "p", Priority: &n, NumNodes: nodes, GPUs: gpus, Reason: reason}
+	}
+	for _, reasons := range [][2]string{{"BeginTime", "None"}, {"None", "BeginTime"}, {"BeginTime", "BeginTime"}} {
+		line := inLine([]slurm.Job{component("7+0", 1, 2, reasons[0]), component("7+1", 2, 2, reasons[1]), {ID: "8", Partition: "p", Reason: "Resources"}})
+		require.Len(t, line, 2)
+		require.EqualValues(t, "7", line[0].ID)
+		require.Equal(t, []int{3, 4, 0}, []int{line[0].NumNodes, line[0].GPUs, line[0].Tasks})
+		require.Equal(t, "BeginTime", line[0].Reason)
+		require.Zero(t, line[0].Position)
+		require.Equal(t, 1, line[1].Position)
+	}
+	line := inLine([]slurm.Job{component("7+0", 1, 2, "Resources"), component("7+1", 2, 2, "Resources")})
+	require.Equal(t, 1, line[0].Position)
+}
+
 func TestAClusterWithoutAccountsSaysSo(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"1": {ID: "1", User: "alice", State: slurm.Pending}}})
 	_, err := opstest.Do(t, c, Accounts())

@@ -245,6 +245,31 @@ func TestAJobThatWaitsAgainSaysHowItsLastRunEnded(t *testing.T) {
 	require.Contains(t, opstest.Text(t, out, lang.ZH), "上一次运行为 PREEMPTED：为更高优先级的作业让位而被终止")
 }
 
+// Slurm's queue does not tell who cancelled a job, nor does the state of a job that was
+// asked to end tell that it was preempted.
+func TestStatusSaysWhoEndedAJob(t *testing.T) {
+	t.Parallel()
+	start, at, code := time.Now().Add(-time.Hour), time.Now().Add(-time.Minute), "143:0"
+	gone := slurm.Job{ID: "7", User: "alice", State: slurm.Cancelled, StartedAt: &start, ElapsedS: 60}
+	known := gone
+	known.Reason = "by uid 4294967"
+	preempted := slurm.Job{ID: "8", User: "alice", State: slurm.Failed, StartedAt: &start, PreemptedAt: &at, ExitCode: &code, Restarts: 1, SubmittedAt: &start}
+	c := onSite(t, &site{Site: opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"7": gone, "8": preempted}}, past: []slurm.Job{known}})
+	out, err := opstest.Do(t, c, Status(), "7")
+	require.NoError(t, err)
+	require.Equal(t, "uid 4294967", out.(StatusOut).CancelledBy)
+	require.Contains(t, opstest.Text(t, out, lang.EN), "cancelled by")
+	require.Contains(t, opstest.Text(t, out, lang.ZH), "取消者")
+	out, err = opstest.Do(t, c, Status(), "8")
+	require.NoError(t, err)
+	require.Contains(t, opstest.Text(t, out, lang.EN), "Slurm preempted it")
+	require.Contains(t, opstest.Text(t, out, lang.ZH), "被 Slurm 抢占")
+	require.Contains(t, opstest.Text(t, out, lang.EN), "queued again", "the time of submission that Slurm gives")
+	running := preempted
+	running.State = slurm.Running
+	require.Contains(t, running.Preemption().EN, "Slurm is preempting it")
+}
+
 func TestWhichJobsAreListed(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)

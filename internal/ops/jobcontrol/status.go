@@ -39,6 +39,8 @@ type StatusOut struct {
 	// Meaning explains the state and reason, and Do says what one can do about it.
 	Meaning string `json:"meaning,omitempty"`
 	Do      string `json:"do,omitempty"`
+	// CancelledBy is who cancelled the job, where Slurm's accounts tell.
+	CancelledBy string `json:"cancelled_by,omitempty"`
 	// Earlier is set where the call asks for it. Checkpoint is set for a running job
 	// that saves checkpoints.
 	Earlier    *launch.EarlierOut     `json:"earlier,omitempty"`
@@ -79,10 +81,14 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 		return StatusOut{}, err
 	}
 	j.Requeues = joblogs.Requeues(ctx, cl, j)
+	by := joblogs.CancelledBy(ctx, cl, j)
+	if j.CancelledBy() != "" {
+		j.Reason = "" // said by name
+	}
 	files := joblogs.LookAtFiles(ctx, c, cl, j)
 	out := StatusOut{
 		Job: j, Page: c.JobPage(cl.Name(), j.ID), Checkpoint: joblogs.Checkpoint(ctx, c, cl, j),
-		Pulse: files.Pulse, GPUUse: files.GPUUse, Tracked: files.Tracked,
+		Pulse: files.Pulse, GPUUse: files.GPUUse, Tracked: files.Tracked, CancelledBy: by,
 	}
 	// Over ssh the person may have another user name on the cluster than here.
 	sub, ok := c.Submission(ctx, cl.Name(), j.ID)
@@ -135,9 +141,10 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{
 		Title:    fmt.Sprintf("%s  %s  %s", o.ID, o.Name, o.State),
 		Tone:     Tone(o.State),
-		Sections: []view.Section{{Text: strings.TrimSpace(o.RunBefore().In(l) + "\n" + o.Meaning + "\n" + o.Do), Facts: jobFacts(o.Job, l)}},
+		Sections: []view.Section{{Text: told(o.RunBefore().In(l), o.Meaning, o.Preemption().In(l), o.Do), Facts: jobFacts(o.Job, l)}},
 	}
 	facts := &d.Sections[0].Facts
+	facts.Add(l, "cancelled by", "取消者", o.CancelledBy)
 	facts.Add(l, "page", "网页", o.Page)
 	facts.Add(l, joblogs.TextTracked.EN, joblogs.TextTracked.ZH, o.Tracked)
 	if o.Source != nil {
@@ -184,6 +191,11 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 	return d
 }
 
+// told returns the sentences that are not empty, one a line.
+func told(sentences ...string) string {
+	return strings.Join(slices.DeleteFunc(sentences, func(s string) bool { return s == "" }), "\n")
+}
+
 // stepSection shows one line for each step, with the command that started it.
 func stepSection(steps []slurm.Step, l lang.Lang) view.Section {
 	s := view.Section{Heading: lang.Text{EN: "steps", ZH: "步骤"}.In(l)}
@@ -227,6 +239,12 @@ func Tone(s slurm.State) view.Tone {
 	return view.Plain
 }
 
+// A namedTime is a moment in a job's life.
+type namedTime struct {
+	en, zh string
+	at     *time.Time
+}
+
 func jobFacts(j slurm.Job, l lang.Lang) (fs view.Facts) {
 	add := func(en, zh, value string) {
 		if value != "0" {
@@ -267,10 +285,11 @@ func jobFacts(j slurm.Job, l lang.Lang) (fs view.Facts) {
 	if j.EstStart != nil && j.State == slurm.Pending {
 		add("estimated start", "预计开始", j.EstStart.Format(time.DateTime))
 	}
-	for _, t := range []struct {
-		en, zh string
-		at     *time.Time
-	}{{"submitted", "提交时间", j.SubmittedAt}, {"started", "开始时间", j.StartedAt}, {"ended", "结束时间", j.EndedAt}} {
+	submitted := namedTime{"submitted", "提交时间", j.SubmittedAt}
+	if j.Restarts > 0 { // Slurm forgets when a job that it has put back was submitted
+		submitted.en, submitted.zh = "queued again", "重新排队时间"
+	}
+	for _, t := range []namedTime{submitted, {"started", "开始时间", j.StartedAt}, {"preempted", "抢占时间", j.PreemptedAt}, {"ended", "结束时间", j.EndedAt}} {
 		if t.at != nil && !(t.en == "started" && j.State == slurm.Cancelled && j.ElapsedS == 0) { // Slurm also gives a start time to a job that never ran
 			add(t.en, t.zh, t.at.Local().Format(time.DateTime))
 		}
@@ -289,5 +308,5 @@ func jobFacts(j slurm.Job, l lang.Lang) (fs view.Facts) {
 // ago that is.
 func asOf(at time.Time) lang.Text {
 	return lang.Text{EN: "%s, %s ago (the cluster does not answer)", ZH: "%s（%s 之前；集群无响应）"}.With(
-		at.Local().Format(time.DateTime), ops.Duration(int64(time.Since(at).Seconds())))
+		at.Local().Format(time.DateTime), ops.Duration(int64(max(time.Since(at), 0).Seconds()))) // the clock may have been set back
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
@@ -46,6 +47,8 @@ type DiagnoseOut struct {
 	// WaitsFor is set where the job was requeued and waits to run again: why it waits.
 	// The report is then about its run before.
 	WaitsFor string `json:"waits_for,omitempty"`
+	// CancelledBy is who cancelled the job, where Slurm's accounts tell.
+	CancelledBy string `json:"cancelled_by,omitempty"`
 	// Answer answers Question.
 	Answer string `json:"answer,omitempty"`
 	// Page is the address of the job's page, where browsers reach one.
@@ -67,6 +70,9 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 	if o.WaitsFor != "" {
 		again := lang.Text{EN: "The job is in the queue again and waits for %s; this was its run before.", ZH: "作业已重新排队，等待原因：%s；以上是其上一次运行。"}
 		d.Sections = append(d.Sections, view.Section{Text: again.With(o.WaitsFor).In(l)})
+	}
+	if o.CancelledBy != "" {
+		d.Sections = append(d.Sections, view.Section{Text: lang.Text{EN: "Slurm's accounts say that %s cancelled it.", ZH: "Slurm 记账显示由 %s 取消。"}.With(o.CancelledBy).In(l)})
 	}
 	if o.FixUnknown != "" {
 		d.Sections = append(d.Sections, view.Section{Text: lang.Text{EN: "No change is offered: %s", ZH: "未给出修改建议：%s"}.With(o.FixUnknown).In(l)})
@@ -189,7 +195,12 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 	if err != nil {
 		return DiagnoseOut{}, err
 	}
-	defer func() { out.Page = c.JobPage(cl.Name(), j.ID) }()
+	defer func() {
+		out.Page = c.JobPage(cl.Name(), j.ID)
+		if err == nil && out.Class == outcome.SlurmCancelled {
+			out.CancelledBy = CancelledBy(ctx, cl, j)
+		}
+	}()
 	paths := logFiles(ctx, c, cl.Name(), j)
 	if j.State == slurm.Pending {
 		out.WaitsFor = cmp.Or(j.Reason, "None")

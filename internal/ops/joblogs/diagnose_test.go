@@ -221,6 +221,38 @@ func TestTheAccountsTellHowTheRunBeforeEnded(t *testing.T) {
 	}
 }
 
+// A preempted job that was asked to end, and may end in any way, was preempted.
+func TestAJobThatEndedInAGraceTimeWasPreempted(t *testing.T) {
+	const step = "0: slurmstepd-n1: error: *** STEP 77.0 ON n1 CANCELLED AT 2026-05-01T10:00:00 ***\nsrun: error: n1: task 0: Terminated\n"
+	call, s, j := failedJob(t, map[string]string{"gpt-77.out": "loading the data\n" + step})
+	code, started, at := "143:0", time.Now().Add(-time.Hour), time.Now().Add(-time.Minute)
+	j.State, j.Reason, j.ExitCode, j.StartedAt, j.PreemptedAt = slurm.Failed, "NonZeroExitCode", &code, &started, &at
+	s.Put(j)
+	out, err := opstest.Do(t, call, joblogs.Diagnose(), "77")
+	require.NoError(t, err)
+	require.Equal(t, outcome.SlurmPreempted, out.(joblogs.DiagnoseOut).Report.Class)
+	require.True(t, out.(joblogs.DiagnoseOut).Retry)
+	require.Contains(t, opstest.Text(t, out, lang.EN), "Preempted on node n1.")
+	require.Contains(t, opstest.Text(t, out, lang.ZH), "被抢占")
+}
+
+// The accounts know who cancelled a job, also while the queue still shows it.
+func TestWhoCancelledAJobIsNamed(t *testing.T) {
+	for reason, want := range map[string]string{"by uid 4294967": "uid 4294967", "by bob": "bob", "": "", "Resources": ""} {
+		call, s, j := failedJob(t, map[string]string{"gpt-77.out": "slurmstepd-n1: error: *** JOB 77 ON n1 CANCELLED AT 2026-05-01T10:00:00 ***\n"})
+		j.State, j.Reason = slurm.Cancelled, ""
+		s.Put(j)
+		j.Reason = reason
+		call.Clusters["test"] = accountedSite{s, []slurm.Job{j}}
+		out, err := opstest.Do(t, call, joblogs.Diagnose(), "77")
+		require.NoError(t, err)
+		require.Equal(t, want, out.(joblogs.DiagnoseOut).CancelledBy, reason)
+		if want != "" {
+			require.Contains(t, opstest.Text(t, out, lang.EN), "Slurm's accounts say that "+want+" cancelled it.")
+		}
+	}
+}
+
 // A diagnosis of a path or of standard input says where there is nothing to read.
 func TestALogIsDiagnosedByItsPath(t *testing.T) {
 	call, _, j := failedJob(t, map[string]string{"gpt-77.out": outOfMemory})

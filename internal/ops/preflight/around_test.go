@@ -53,6 +53,10 @@ func TestWhatLiesAroundAJob(t *testing.T) {
 	}{
 		{"all is there", "local", job.Spec{Worktree: tree, Time: "1"}, nil, ""},
 		{"no worktree", "local", job.Spec{Time: "1"}, nil, "worktree-given"},
+		{"minutes", "local", job.Spec{Worktree: tree, Time: "2880"}, nil, ""},
+		{"seconds, which are minutes to Slurm", "local", job.Spec{Worktree: tree, Time: "14400"}, nil, "time-in-minutes"},
+		{"training without GPUs", "local", job.Spec{Worktree: tree, Time: "1", GPUsPerNode: num(0), Args: []string{"--train-iters=10"}}, nil, "training-without-gpus"},
+		{"preprocessing without GPUs", "local", job.Spec{Worktree: tree, Time: "1", GPUsPerNode: num(0), Args: []string{"--workers", "10"}}, nil, ""},
 		{"no time", "local", job.Spec{Worktree: tree}, nil, "no-time-limit"},
 		{"a worktree that is not there", "cli", job.Spec{Worktree: "/none", Time: "1"}, nil, "worktree-exists"},
 		{"one that is a file", "cli", job.Spec{Worktree: filepath.Join(tree, "pretrain_gpt.py"), Time: "1"}, nil, "worktree-exists"},

@@ -31,6 +31,10 @@ type documentRule struct {
 	fix      lang.Text
 }
 
+// secondsOfAnHour is the least plain number of a time limit that looks like seconds. As
+// minutes it is more than two days.
+const secondsOfAnHour = 3600
+
 // documentRules returns all of them: placeRules are about where the job runs,
 // launchRules about its launch.
 func documentRules() []documentRule { return slices.Concat(placeRules, launchRules) }
@@ -118,6 +122,31 @@ var placeRules = []documentRule{
 				return lang.Text{}
 			}
 			return lang.Text{EN: "no time limit: the partition's default decides when the job is killed", ZH: "没有设置时间上限：何时被终止由分区默认值决定"}
+		},
+	},
+	{
+		id: "time-in-minutes", field: "time",
+		check: func(_ *ops.Call, s job.Spec) lang.Text {
+			n, err := strconv.ParseInt(s.Time, 10, 64)
+			if err != nil || n < secondsOfAnHour {
+				return lang.Text{}
+			}
+			return phrase("%s is a number of minutes to Slurm: %s; if seconds are meant, write %s", "Slurm 把 %s 当作分钟数，即 %s；若指秒数，请写 %s",
+				s.Time, ops.Duration(n*60), ops.Duration(n))
+		},
+	},
+	{
+		id: "training-without-gpus", field: "gpus_per_node",
+		check: func(_ *ops.Call, s job.Spec) lang.Text {
+			if *s.GPUsPerNode > 0 {
+				return lang.Text{}
+			}
+			for _, flag := range []string{"--train-iters", "--train-samples"} {
+				if v, _ := megatron.ValueOf(s.Args, flag); v != "" {
+					return phrase("the job asks for no GPU, and %s is for training", "作业没有申请 GPU，而 %s 用于训练", flag)
+				}
+			}
+			return lang.Text{}
 		},
 	},
 }

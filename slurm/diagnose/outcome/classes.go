@@ -209,7 +209,10 @@ var classes = []Class{
 			"重新提交以从最近的检查点继续；用 --exit-duration-in-mins 或 --signal 在到时前保存，或申请更长的 --time。"),
 	}, "sbatch(1) --time, --signal"},
 	{SlurmPreempted, said("preempted or requeued", "被抢占或重新排队"), said("nobody: it is transient", "无需处理：暂时性事件"), RetryYes, []lang.Text{
-		said("Let it requeue and continue from the last checkpoint (--requeue with automatic resume).", "让作业重新排队并从最近的检查点继续（--requeue 加自动恢复）。"),
+		said("Nothing is wrong with the job. If it is in the queue again, it starts by itself; otherwise submit it again. It goes on from its last checkpoint if it loads one (--load).",
+			"作业本身没有问题。若已回到队列，它会自动再次启动；否则请重新提交。配置了 --load 时会从最近的检查点继续。"),
+		said("With `requeue: true` Slurm itself puts a preempted job back into the queue, where the site preempts by requeueing (PreemptMode=REQUEUE).",
+			"若站点以重新排队方式抢占（PreemptMode=REQUEUE），设置 `requeue: true` 后 Slurm 会自动把被抢占的作业放回队列。"),
 	}, "https://slurm.schedmd.com/preempt.html"},
 	{SlurmNodeFail, said("a node failed", "节点故障"), adminNode, RetryElsewhere, []lang.Text{
 		said("Resubmit without the node; the administrators find the reason in slurmctld's log.", "排除该节点后重新提交；管理员可在 slurmctld 日志中查明原因。"),

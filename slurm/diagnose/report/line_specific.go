@@ -3,6 +3,7 @@ package report
 import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 )
 
@@ -69,6 +70,16 @@ var lineSpecific = []struct {
 	},
 }
 
+// stateSpecific replaces the class's name where Slurm's state of the job says more.
+var stateSpecific = []struct {
+	class, state string
+	name         lang.Text
+}{
+	{outcome.SlurmPreempted, string(slurm.Preempted), said("preempted", "被抢占")},
+	{outcome.SlurmPreempted, string(slurm.Requeued), said("requeued", "被重新排队")},
+	{outcome.Running, "suspended", said("suspended", "已暂停（suspend）")},
+}
+
 // lostPeer matches gloo's and NCCL's reports of an established connection that was closed.
 var lostPeer = lazy.New(`(?i)closed by (?:remote )?peer|reset by (?:remote )?peer|closed by localrank|remote process exited`)
 
@@ -76,6 +87,11 @@ var lostPeer = lazy.New(`(?i)closed by (?:remote )?peer|reset by (?:remote )?pee
 // of each piece of advice.
 func (r Report) classInfo() (c outcome.Class, asks []string) {
 	c = *outcome.Of(r.Class)
+	for _, w := range stateSpecific {
+		if w.class == r.Class && (w.state == r.State || w.state == r.Why) {
+			c.Name = w.name
+		}
+	}
 	for _, w := range lineSpecific {
 		if w.class == r.Class && w.says.MatchString(r.RootLine) {
 			c.Advice = w.advice

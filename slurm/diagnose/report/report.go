@@ -89,7 +89,8 @@ type Report struct {
 	StepS   *float64 `json:"seconds_per_iteration,omitempty"`
 	AgeS    *int64   `json:"last_line_age_s,omitempty"`
 	MayHang bool     `json:"may_hang,omitempty"`
-	// ExitCode and State are Slurm's, given only if nothing else is known of the end.
+	// ExitCode and State are Slurm's, given only if nothing else is known of the end. For
+	// a job that Slurm preempted or requeued, State is which of the two.
 	ExitCode string `json:"exit_code,omitempty"`
 	State    string `json:"job_state,omitempty"`
 

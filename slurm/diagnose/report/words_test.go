@@ -80,8 +80,14 @@ func TestTheSummarySaysWhatIsKnown(t *testing.T) {
 		"finished":            {report.Report{Class: outcome.Success, Why: "finished"}, "The job finished; nothing failed.", "作业正常结束，没有失败。"},
 		"finished, iteration": {report.Report{Class: outcome.Success, Why: "finished", LastIter: &n}, "The job finished; nothing failed (last iteration 120).", "作业正常结束，没有失败，最后一次迭代为第 120 次。"},
 		"not started":         {report.Report{Class: outcome.Running, Why: "not started"}, "The job has not started.", "作业尚未开始。"},
-		"nothing shows":       {report.Report{Class: outcome.Success}, "The logs show no failure.", "日志中没有任何失败的迹象。"},
-		"runs":                {report.Report{Class: outcome.Running, Why: "progress"}, "The job runs; nothing failed.", "作业在运行，没有失败。"},
+		"suspended": {
+			report.Report{Class: outcome.Running, Why: "suspended", LastIter: &n, AgeS: &hour},
+			"Slurm has suspended the job: its processes are stopped and write nothing, which is no hang; the last iteration was 120. " +
+				"It goes on once it is resumed; until then its nodes stay taken.",
+			"Slurm 暂停（suspend）了该作业：其进程已停住，没有输出并不是异常，最后一次迭代为第 120 次。恢复（resume）后会继续运行，期间仍占用节点。",
+		},
+		"nothing shows": {report.Report{Class: outcome.Success}, "The logs show no failure.", "日志中没有任何失败的迹象。"},
+		"runs":          {report.Report{Class: outcome.Running, Why: "progress"}, "The job runs; nothing failed.", "作业在运行，没有失败。"},
 		"runs, with a pace": {
 			report.Report{Class: outcome.Running, Why: "progress", LastIter: &n, StepS: &s, AgeS: &ten},
 			"The job runs; nothing failed, iteration 120, 4 s an iteration, last line 10 s ago.", "作业在运行，没有失败，第 120 次迭代，每次迭代 4 秒，最后一行在 10 秒前。",

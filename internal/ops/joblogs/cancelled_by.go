@@ -1,0 +1,36 @@
+package joblogs
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/account"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
+
+// CancelledBy returns who cancelled a job: a user's name, or a number such as "uid 1001"
+// where this machine does not know the cluster's users. Only the accounts tell; it
+// returns "" where they do not, and for a job that was not cancelled.
+func CancelledBy(ctx context.Context, cl ops.Cluster, j slurm.Job) string {
+	who := j.CancelledBy()
+	if who == "" && j.State == slurm.Cancelled {
+		accounts, ok := cl.(interface {
+			Past(context.Context, slurm.Filter) ([]slurm.Job, error)
+		})
+		if !ok {
+			return ""
+		}
+		past, _ := accounts.Past(ctx, slurm.Filter{IDs: []slurm.JobID{j.ID}}) // the job's state is known without them
+		known, _ := slurm.Fold(j.ID, past)
+		who = known.CancelledBy()
+	}
+	number, numeric := strings.CutPrefix(who, "uid ")
+	if uid, err := strconv.Atoi(number); numeric && err == nil && cl.Kind() == "cli" { // else the cluster's users may be others
+		if u, err := account.ByID(ctx, uid); err == nil {
+			return u.Name
+		}
+	}
+	return who
+}

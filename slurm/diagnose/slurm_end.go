@@ -1,0 +1,85 @@
+package diagnose
+
+import (
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
+)
+
+// slurmEnd judges a job that Slurm ended: time limit, preemption, node failure, scancel. A step that is
+// cancelled because a task failed is not a cause.
+func (j *job) slurmEnd(live []*scan.Event) (verdict, bool) {
+	var best *scan.Event
+	for _, e := range live {
+		if !scan.IsEnd(e.Class) || e.Class == outcome.SlurmCancelled && j.failedBefore(e, live) ||
+			e.StepOnly() && j.slurmCompleted() && j.files[e.File].DoneBefore(e) || j.after(e) == wentOn && (e.Kind != "" || e.Class != outcome.SlurmNodeFail) {
+			continue
+		}
+		if best != nil && best.Class == outcome.SlurmNodeFail && e.Class == outcome.SlurmNodeFail {
+			if names := scan.FailureOn.MatchString(e.Text); names != scan.FailureOn.MatchString(best.Text) {
+				if names { // the line that names the node
+					best = e
+				}
+				continue
+			}
+		}
+		if best == nil || e.Weight > best.Weight+1 || e.Weight >= best.Weight-1 && e.File == best.File && e.Off < best.Off {
+			best = e
+		}
+	}
+	if best != nil && best.Class == outcome.SlurmCancelled {
+		// A person who watches the loss cancels a diverged run.
+		if v, ok := j.badNumbers(live); ok {
+			return v, true
+		}
+	}
+	if best != nil && j.given.state() == slurm.Cancelled && requeued.MatchString(best.Text) {
+		// It went back into the queue, and somebody cancelled it there.
+		return j.endedAfterLastLine(outcome.SlurmCancelled, "slurm's state"), true
+	}
+	if best != nil {
+		v := verdict{class: best.Class, event: best, noneAtFault: severalSay(best.Class, live), why: "slurm ended it"}
+		if v.class == outcome.SlurmCancelled && j.given.Preempted { // in a grace time Slurm ends a job as scancel does
+			v.class, v.why = outcome.SlurmPreempted, "slurm's state"
+		}
+		return v, true
+	}
+	byState := map[slurm.State]string{
+		slurm.Timeout:     outcome.SlurmTimeLimit,
+		slurm.Deadline:    outcome.SlurmTimeLimit,
+		slurm.Preempted:   outcome.SlurmPreempted,
+		slurm.Requeued:    outcome.SlurmPreempted,
+		slurm.NodeFail:    outcome.SlurmNodeFail,
+		slurm.BootFail:    outcome.SlurmNodeFail,
+		slurm.OutOfMemory: outcome.HostOOM,
+	}
+	if class := byState[j.given.state()]; class != "" {
+		return verdict{class: class, event: j.account, why: "slurm's state"}, true
+	}
+	if j.given.Preempted && !j.finished() {
+		return j.endedAfterLastLine(outcome.SlurmPreempted, "slurm's state"), true
+	}
+	if j.given.OOMKilled {
+		return verdict{class: outcome.HostOOM, why: "slurm's state"}, true
+	}
+	return verdict{}, false
+}
+
+// requeued matches the line with which Slurm ends a run in order to put the job back into the queue.
+var requeued = lazy.New(`(?i)due to job requeue`)
+
+// putBack returns which of the two a preempted or requeued job is, by Slurm's state or by the line with
+// which Slurm ended it; "" if neither tells.
+func (j *job) putBack(v verdict) slurm.State {
+	line := strings.ToLower(v.eventOrEmpty().Text)
+	switch {
+	case j.given.Preempted, strings.Contains(line, "preempt"):
+		return slurm.Preempted
+	case j.given.state() == slurm.Requeued, strings.Contains(line, "requeue"):
+		return slurm.Requeued
+	}
+	return ""
+}
