@@ -81,10 +81,6 @@ var directiveRules = []Rule{
 }
 
 func sbatchIgnored(c *checker) {
-	if spaced := c.job.Spaced(); len(spaced) > 0 {
-		c.reportWithFix(spaced[0], strings.TrimSpace(c.job.Script.Lines[spaced[0]-1]),
-			lang.Text{EN: "write #SBATCH without a blank in all of these lines", ZH: "在所有这些行中把 #SBATCH 写成没有空格的形式"})
-	}
 	for _, d := range c.job.Directives {
 		if d.Ignored == "" || d.Text == "" {
 			continue
