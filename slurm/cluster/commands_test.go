@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -387,25 +386,6 @@ func TestASubmissionIsNotFoundWhereNoAccountsAreKept(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, found)
 	require.Empty(t, id)
-}
-
-// failingRunner fails to start any command.
-type failingRunner struct{}
-
-func (failingRunner) run(context.Context, command) (result, error) {
-	return result{}, errors.New("no such file or directory")
-}
-
-// A recording says of each command that could not be started why.
-func TestARecordingNamesCommandsThatDidNotStart(t *testing.T) {
-	cli, _ := clusterWith()
-	cli.runner = failingRunner{}
-	all := cli.Record(t.Context())
-	require.NotEmpty(t, all)
-	for _, a := range all {
-		require.Equal(t, -1, a.Code, a.Name)
-		require.Equal(t, "no such file or directory", a.Error, a.Name)
-	}
 }
 
 // A cluster that enforces no limits is not asked for them, and one whose configuration is unknown has
