@@ -338,9 +338,7 @@ func (r *REST) Nodes(ctx context.Context) ([]slurm.Node, error) {
 
 // unsupported returns the error of an operation that slurmrestd has no request for.
 func (r *REST) unsupported(op string) error {
-	return &slurm.Error{Op: op, Kind: slurm.Unsupported, Msg: lang.Text{EN: "slurmrestd has no request for this", ZH: "slurmrestd 没有对应的请求"}, Fix: lang.Text{
-		EN: "use a cluster of kind cli or ssh for it", ZH: "请使用 cli 或 ssh 类型的集群执行此操作",
-	}}
+	return &slurm.Error{Op: op, Kind: slurm.Unsupported, Msg: lang.Text{EN: "slurmrestd has no request for this", ZH: "slurmrestd 没有对应的请求"}, Fix: slurm.ErrUnsupported.Fix}
 }
 
 // Test is not possible through slurmrestd.

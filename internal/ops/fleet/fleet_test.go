@@ -62,7 +62,7 @@ func TestWhichNodesAreShown(t *testing.T) {
 	t.Parallel()
 	c := opstest.NewCall(t, &opstest.Site{})
 	_, err := opstest.Do(t, c, Nodes())
-	require.ErrorContains(t, err, "does not tell of its nodes")
+	require.ErrorContains(t, err, "not supported by this kind of cluster")
 	c.Clusters["test"] = &threeNodes{}
 	for words, want := range map[string]string{
 		"":                   "gpu1 gpu2 cpu1",

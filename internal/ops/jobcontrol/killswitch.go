@@ -148,10 +148,6 @@ func touchOnNode(ctx context.Context, c *ops.Call, cl ops.Cluster, k killSwitch,
 // execOnFirstNode runs a command on the first node of a job, and returns its output and
 // the job's state. It runs nothing where the job does not run.
 func execOnFirstNode(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID, argv []string) (said string, state slurm.State, err error) {
-	ex, err := ops.Capable[ops.Executor](cl, "nodes")
-	if err != nil {
-		return "", "", err
-	}
 	j, err := cl.Job(ctx, id)
 	if err != nil {
 		return "", "", c.SlurmError(err, id)
@@ -159,7 +155,7 @@ func execOnFirstNode(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.
 	if j.State != slurm.Running || len(j.Nodes) == 0 {
 		return "", j.State, nil
 	}
-	out, err := ex.Exec(ctx, slurm.Exec{Job: id, Nodes: j.Nodes[:1], Argv: argv})
+	out, err := cl.Exec(ctx, slurm.Exec{Job: id, Nodes: j.Nodes[:1], Argv: argv})
 	if err != nil {
 		return "", j.State, c.SlurmError(err, id)
 	}

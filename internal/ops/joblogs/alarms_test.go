@@ -164,7 +164,7 @@ func TestMetricsSayWhetherTheTimeLimitSuffices(t *testing.T) {
 		require.Contains(t, string(summary), `"eta_s": 160`)
 	}
 	_, err := opstest.Do(t, c, joblogs.Metrics(), "77", "--sample", "1")
-	require.ErrorContains(t, err, "does not tell of its nodes' GPUs")
+	require.ErrorContains(t, err, "not supported by this kind of cluster")
 }
 
 // Only a job that was submitted to train is expected to log iterations.

@@ -30,11 +30,6 @@ type EarlierStep struct {
 	Start      time.Time `json:"start"`
 }
 
-// An estimator is a cluster that estimates a submission's start without queueing it.
-type estimator interface {
-	Test(context.Context, slurm.Submission) (slurm.Estimate, error)
-}
-
 // TryEarlierStart tries a waiting job's request with less time and fewer nodes. It
 // queues nothing.
 func TryEarlierStart(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) (*EarlierOut, error) {
@@ -44,10 +39,6 @@ func TryEarlierStart(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.J
 			lang.Text{EN: "leave it out", ZH: "请去掉"})
 	}
 	cl, err := actingFor(c, cl, j.User)
-	if err != nil {
-		return nil, err
-	}
-	t, err := ops.Capable[estimator](cl, "estimates")
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +68,7 @@ func TryEarlierStart(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.J
 	if n := max(j.NumNodes, 1); j.GPUs > 0 && j.GPUs%n == 0 {
 		s.Args = append(s.Args, "--gpus-per-node="+strconv.Itoa(j.GPUs/n))
 	}
-	given, sooner, err := cluster.Earlier(ctx, t, s)
+	given, sooner, err := cluster.Earlier(ctx, cl, s)
 	if err != nil {
 		return nil, c.SlurmError(err, j.ID)
 	}
@@ -113,28 +104,20 @@ func LikelyStart(ctx context.Context, c *ops.Call, cl ops.Cluster, partition str
 	if err != nil || c.Who.User == "" {
 		return at, false
 	}
-	t, ok := cl.(estimator)
-	if !ok {
-		return at, false
-	}
 	one := 1
 	s := job.Spec{Name: "estimate", Worktree: "/tmp", Partition: partition, Nodes: &one, GPUsPerNode: &gpus, Time: "1:00:00", Cluster: cl.Name()}
 	sc, err := job.Render(s, job.Options{Version: c.Version, Site: c.SiteOf(s)})
 	if err != nil {
 		return at, false
 	}
-	e, err := t.Test(ctx, slurm.Submission{Script: sc.Text, Dir: s.Worktree})
+	e, err := cl.Test(ctx, slurm.Submission{Script: sc.Text, Dir: s.Worktree})
 	return e.Start, err == nil && !e.Start.IsZero()
 }
 
 // dryEarlier tries a job that is not submitted. It returns nil where the cluster cannot
 // estimate or would refuse the job: the plan's problems explain a refusal better.
 func dryEarlier(ctx context.Context, cl ops.Cluster, s job.Spec, sc job.Script) *EarlierOut {
-	t, ok := cl.(estimator)
-	if !ok {
-		return nil
-	}
-	given, sooner, err := cluster.Earlier(ctx, t, slurm.Submission{Script: sc.Text, Dir: s.Worktree})
+	given, sooner, err := cluster.Earlier(ctx, cl, slurm.Submission{Script: sc.Text, Dir: s.Worktree})
 	if err != nil || given.Start.IsZero() && len(sooner) == 0 {
 		return nil
 	}
