@@ -36,8 +36,8 @@ var (
 		Kind: Unsupported, Msg: lang.Text{EN: "not supported by this kind of cluster", ZH: "此类集群不支持该操作"},
 		Fix: lang.Text{EN: "use a cluster of kind cli or ssh for it", ZH: "请使用 cli 或 ssh 类型的集群执行此操作"},
 	}
-	ErrMissing     = &Error{Kind: Missing, Msg: lang.Text{EN: "the command is not there", ZH: "没有该命令"}}
-	ErrUnknown     = &Error{Kind: Unknown, Msg: lang.Text{EN: "the outcome is not known", ZH: "结果尚不确定"}}
+	ErrMissing = &Error{Kind: Missing, Msg: lang.Text{EN: "the command is not there", ZH: "没有该命令"}}
+	ErrUnknown = &Error{Kind: Unknown, Msg: lang.Text{EN: "the outcome is not known", ZH: "结果尚不确定"}}
 )
 
 // An Error is a cluster's refusal, or a failure to reach the cluster.

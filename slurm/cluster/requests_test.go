@@ -118,10 +118,9 @@ func answers(t *testing.T, documents map[string]string) (*REST, *string) {
 
 // A change sends only the fields that change.
 func TestAChangeOverREST(t *testing.T) {
-	zero, note := int64(0), "mine"
 	for want, u := range map[string]slurm.Update{
-		`{"nodes":"2"}`: {NumNodes: 2}, `{"partition":"dev"}`: {Partition: "dev"}, `{"qos":"high"}`: {QOS: "high"}, `{"comment":"mine"}`: {Comment: &note},
-		`{"excluded_nodes":["gpu1"]}`: {Exclude: []string{"gpu1"}}, `{"priority":{"infinite":false,"number":0,"set":true}}`: {Priority: &zero},
+		`{"nodes":"2"}`: {NumNodes: 2}, `{"partition":"dev"}`: {Partition: "dev"}, `{"qos":"high"}`: {QOS: "high"},
+		`{"excluded_nodes":["gpu1"]}`:                             {Exclude: []string{"gpu1"}},
 		`{"time_limit":{"infinite":false,"number":2,"set":true}}`: {TimeLimit: 61 * time.Second}, `{}`: {},
 	} {
 		r, sent := answers(t, map[string]string{"POST job/7": `{}`})

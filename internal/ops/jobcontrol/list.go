@@ -219,12 +219,12 @@ func onlyIdle(ctx context.Context, c *ops.Call, cl ops.Cluster, out *ListOut, mi
 		return ops.NegativeError("idle", minutes, lang.Text{EN: "minutes, such as 30", ZH: "分钟数，例如 30"})
 	}
 	s, err := ops.Capable[interface {
-		RunningSteps(ctx context.Context, user string) ([]slurm.Step, error)
+		RunningSteps(context.Context) ([]slurm.Step, error)
 	}](cl, "steps")
 	if err != nil {
 		return err
 	}
-	steps, err := s.RunningSteps(ctx, "")
+	steps, err := s.RunningSteps(ctx)
 	if err != nil {
 		return c.SlurmError(err, "")
 	}

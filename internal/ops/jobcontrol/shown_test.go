@@ -128,22 +128,22 @@ func (*site) QOS(context.Context) ([]slurm.QOS, error) {
 	return []slurm.QOS{{Name: "x"}, {Name: "y"}}, nil
 }
 
-func (s *site) Shares(context.Context, string) ([]slurm.Share, error) {
+func (s *site) Shares(context.Context) ([]slurm.Share, error) {
 	if s.shares == nil {
 		return nil, errors.New("no multifactor plugin")
 	}
 	return slices.Clone(s.shares), nil
 }
 
-func (*site) Priorities(_ context.Context, ids ...slurm.JobID) ([]slurm.Priority, error) {
-	return []slurm.Priority{{Job: ids[0], Total: 900, Age: 300, FairShare: 600, Nice: 5}}, nil
+func (*site) Priorities(_ context.Context, id slurm.JobID) ([]slurm.Priority, error) {
+	return []slurm.Priority{{Job: id, Total: 900, Age: 300, FairShare: 600, Nice: 5}}, nil
 }
 
 func (*site) PriorityWeights(context.Context) (slurm.Priority, error) {
 	return slurm.Priority{Age: 1000, QOS: 10}, nil
 }
 
-func (*site) RunningSteps(context.Context, string) ([]slurm.Step, error) {
+func (*site) RunningSteps(context.Context) ([]slurm.Step, error) {
 	return []slurm.Step{{ID: "1.0", State: slurm.Running}}, nil
 }
 

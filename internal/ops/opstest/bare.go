@@ -13,8 +13,8 @@ type Bare = bare
 
 type bare struct{}
 
-func (bare) Name() string { return "bare" }
-func (bare) Kind() string { return "rest" }
+func (bare) Name() string                            { return "bare" }
+func (bare) Kind() string                            { return "rest" }
 func (bare) Hold(context.Context, slurm.JobID) error { return slurm.ErrUnsupported }
 
 func (bare) Release(context.Context, slurm.JobID) error { return slurm.ErrUnsupported }
@@ -26,7 +26,7 @@ func (bare) Cancel(context.Context, slurm.JobID) error { return slurm.ErrUnsuppo
 func (bare) Update(context.Context, slurm.JobID, slurm.Update) error { return slurm.ErrUnsupported }
 func (bare) Jobs(context.Context, slurm.Filter) ([]slurm.Job, error) { return nil, nil }
 func (bare) Past(context.Context, slurm.Filter) ([]slurm.Job, error) { return nil, nil }
-func (bare) Nodes(context.Context) ([]slurm.Node, error) { return nil, slurm.ErrUnsupported }
+func (bare) Nodes(context.Context) ([]slurm.Node, error)             { return nil, slurm.ErrUnsupported }
 
 func (bare) Partitions(context.Context) (all []slurm.Partition, err error) {
 	return nil, slurm.ErrUnsupported
