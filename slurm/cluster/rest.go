@@ -36,9 +36,6 @@ type REST struct {
 	// Bin is the folder of Slurm's commands on the nodes. It is put in front of every
 	// job's PATH; empty: the PATH contains it already.
 	Bin string
-	// Environ returns the environment for Slurm's commands on this machine, where it
-	// has any. They answer what the API does not. nil means os.Environ.
-	Environ func() []string
 	// DefaultPartition is the partition of jobs that name none, where the API does not
 	// report it; may be empty.
 	DefaultPartition string
