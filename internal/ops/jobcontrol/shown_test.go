@@ -58,7 +58,6 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 		}}},
 		{Name: "a job without steps", Out: StatusOut{Job: failed, asked: true}},
 		{Name: "jobs", Out: ListOut{Jobs: []slurm.Job{running, waits, failed}}},
-		{Name: "jobs in short", Out: ListOut{Jobs: []slurm.Job{running, waits}, short: true}},
 		{Name: "no jobs that wait", Out: ListOut{unchosen: true}},
 		{Name: "no jobs", Out: ListOut{all: true}},
 		{Name: "idle jobs", Out: ListOut{Jobs: []slurm.Job{running}, Idle: []slurm.IdleAllocation{{Job: running, For: time.Hour, GPUHours: 16}}}},
@@ -68,9 +67,8 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 		{Name: "a queue", Out: QueueOut{ranked: true, Total: 9, Jobs: []Waiting{{Job: waits, Position: 1, InLine: 3}, {Job: slurm.Job{ID: "6", Reason: "Dependency"}, Tasks: 4}}, Reasons: []ReasonOut{
 			{Reason: "Priority", Jobs: 1, Says: "others go first", Do: "wait"}, {Reason: "Dependency", Jobs: 4, Says: "it waits for another"},
 		}}},
-		{Name: "a queue in short", Out: QueueOut{Jobs: []Waiting{{Job: waits, Position: 1, InLine: 3}}, short: true}},
 		{Name: "no queue", Out: QueueOut{Total: 9}},
-		{Name: "a long queue", Out: QueueOut{Jobs: many, short: true}},
+		{Name: "a long queue", Out: QueueOut{Jobs: many}},
 		{Name: "a priority", Out: PriorityOut{JobID: "8", Name: "gpt", Priority: 900, Position: 2, InLine: 3, Parts: []PriorityPart{{"age", 600, 1000, "grows"}, {"nice", -1, 0, "taken off"}}, Line: []Waiting{{Job: waits}}}},
 		{Name: "a priority out of line", Out: PriorityOut{JobID: "8", Reason: "JobHeldUser"}},
 		{Name: "accounts", Out: AccountsOut{
