@@ -154,6 +154,17 @@ func ShowPipeline(ctx context.Context, c *ops.Call, owner, name string) (Pipelin
 	return r, nil
 }
 
+// Broke returns the first step whose newest job ended without completing; nil where
+// none did.
+func (r PipelineRecord) Broke() *RecordedStep {
+	for i, s := range r.Steps {
+		if s.Job != nil && s.Job.State.Ended() && s.Job.State != slurm.Completed {
+			return &r.Steps[i]
+		}
+	}
+	return nil
+}
+
 // Done counts the completed steps.
 func (r PipelineRecord) Done() (n int) {
 	for _, s := range r.Steps {
