@@ -117,7 +117,7 @@ func readStep(args []string, env environ, allocated []string) (step, error) {
 		}
 		name, value, has := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 		var takes slurm.Argument
-		known := true
+		var known bool
 		if strings.HasPrefix(arg, "--") {
 			name, takes, known = slurm.StepOption(name)
 		} else {
