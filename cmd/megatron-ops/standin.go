@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/megatron-ops/megatron-ops/internal/demo"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster/local"
 )
@@ -32,6 +33,10 @@ func standIn() (code int, ok bool) {
 
 // standInUntil is standIn for programs that end with ctx.
 func standInUntil(ctx context.Context) (code int, ok bool) {
+	// A task of a diagnosis that runs on a cluster.
+	if code, ok := joblogs.Worker(ctx, os.Args, os.Stderr); ok {
+		return code, true
+	}
 	if len(os.Args) < 2 {
 		return 0, false
 	}

@@ -27,6 +27,11 @@ type DiagnoseIn struct {
 	Target string `json:"job" arg:"" name:"job-or-path" jobs:"" help:"job id, or a file or folder of logs, - for standard input (./123 for a file named 123)" zh:"作业号，或日志文件、目录，- 表示标准输入（名为 123 的文件写作 ./123）"`
 	// Question is a question that the evidence of the diagnosis should answer.
 	Question string `json:"question,omitempty" name:"question" placeholder:"TEXT" help:"answer this from it" zh:"据此回答：为什么？哪个节点？上次也是这样吗？"`
+	// Only people may start a diagnosis that submits jobs; agents and Slack have the
+	// logs read here.
+	OnSlurm   bool   `json:"-" name:"on-slurm" help:"read the logs by a job on the cluster where they lie, and answer as if they had been read here" zh:"在日志所在集群上用作业读取日志，结果与在本机读取相同"`
+	Partition string `json:"-" name:"partition" placeholder:"NAME" help:"of that job; one without GPUs where left out" zh:"该作业的分区；省略时选没有 GPU 的分区"`
+	Shards    int    `json:"-" name:"shards" placeholder:"N" help:"how many tasks read" zh:"读取任务的个数"`
 	ops.OnCluster
 }
 
@@ -106,6 +111,14 @@ func diagnoseOp(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, e
 	if _, err := os.Lstat(path); err != nil && slurm.IsStepID(in.Target) {
 		return DiagnoseJob(ctx, c, in)
 	}
+	if in.OnSlurm {
+		cl, err := c.Cluster(in.Cluster)
+		if err != nil {
+			return DiagnoseOut{}, err
+		}
+		r, err := onSlurm(ctx, c, cl, in, diagnose.Context{}, []string{path})
+		return DiagnoseOut{Report: r}, err
+	}
 	src, err := openNamed(folders, "job", in.Target, path)
 	if err != nil {
 		return DiagnoseOut{}, err
@@ -157,7 +170,7 @@ func unreadableLogs(err error) error {
 
 // diagnoseStream diagnoses one log from standard input.
 func diagnoseStream(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, error) {
-	if c.Stdin == nil || c.Who.Surface != ops.Shell {
+	if c.Stdin == nil || c.Who.Surface != ops.Shell || in.OnSlurm {
 		return DiagnoseOut{}, ops.InputError("job",
 			lang.Text{EN: "there is no standard input to read here", ZH: "这里没有可读取的标准输入"},
 			lang.Text{EN: "a job id, or a path", ZH: "作业号或路径"})
@@ -199,13 +212,13 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 	}
 	paths, older := writtenSince(paths, j)
 	c.Step(1, 3, ops.Counted(len(paths), "log").In(c.Lang))
-	src, done, err := openLogs(c, j, paths)
-	if err != nil {
-		return out, &ops.Error{Code: ops.Failed, Message: lang.Said(err), Fix: lang.Text{EN: "diagnose the folder of the logs by its path", ZH: "请按路径诊断日志所在的目录"}}
+	if given := evidence(ctx, c, cl, j); in.OnSlurm {
+		out.Report, err = onSlurm(ctx, c, cl, in, given, paths)
+	} else {
+		out.Report, err = readHere(ctx, c, j, given, paths)
 	}
-	defer done()
-	if out.Report, err = diagnose.Run(ctx, src, evidence(ctx, c, cl, j)); err != nil {
-		return out, unreadableLogs(err)
+	if err != nil {
+		return out, err
 	}
 	out.Older = older
 	c.Step(2, 3, "")
@@ -239,6 +252,17 @@ func notStarted(j slurm.Job, reason string) error {
 		fix = lang.Text{EN: "%s; `status %s` says more", ZH: "%s；详见 `status %s`"}.With(m.Do, j.ID)
 	}
 	return &ops.Error{Code: ops.Failed, Message: said.With(j.ID, reason, m.Says), Fix: fix}
+}
+
+// readHere diagnoses a job's logs on this machine.
+func readHere(ctx context.Context, c *ops.Call, j slurm.Job, given diagnose.Context, paths []string) (report.Report, error) {
+	src, done, err := openLogs(c, j, paths)
+	if err != nil {
+		return report.Report{}, &ops.Error{Code: ops.Failed, Message: lang.Said(err), Fix: lang.Text{EN: "diagnose the folder of the logs by its path", ZH: "请按路径诊断日志所在的目录"}}
+	}
+	defer done()
+	r, err := diagnose.Run(ctx, src, given)
+	return r, unreadableLogs(err)
 }
 
 // evidence returns what is known about a job besides its logs: what Slurm says, those

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -73,10 +72,4 @@ func gpuSection(all []metrics.GPUUse, l lang.Lang) view.Section {
 		})
 	}
 	return view.Section{Heading: lang.Text{EN: "GPU memory", ZH: "GPU 显存"}.In(l), Table: t}
-}
-
-// lastLine returns the last line of text that is not blank.
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return lines[len(lines)-1]
 }
