@@ -95,9 +95,10 @@ func (o ImportOut) View(l lang.Lang) view.Doc {
 	return d
 }
 
-// ImageIn selects one of Megatron-LM's own images.
+// ImageIn selects an image: one of Megatron-LM's own, or a job's to distribute.
 type ImageIn struct {
-	Variant  string `json:"variant,omitempty" arg:"" optional:"" default:"dev" help:"dev or lts" zh:"dev 或 lts"`
+	Variant  string `json:"variant,omitempty" arg:"" optional:"" default:"dev" help:"dev or lts; distribute: a short job that brings a job's image to every node" zh:"dev 或 lts；distribute：把作业的镜像分发到各节点的短作业"`
+	File     string `json:"-" short:"f" name:"file" placeholder:"FILE" help:"the job whose image is distributed" zh:"要分发其镜像的作业规格"`
 	Worktree string `json:"worktree,omitempty" help:"the Megatron-LM checkout" zh:"Megatron-LM 代码目录"`
 	Remote   string `json:"remote,omitempty" help:"URL of the git remote whose registry holds CI's images" zh:"镜像仓库所在 git remote 的 URL"`
 	NoCache  bool   `json:"no_cache,omitempty" name:"no-cache" help:"leave the host's uv cache out" zh:"不挂载主机的 uv 缓存"`
@@ -105,8 +106,13 @@ type ImageIn struct {
 
 // ImageOut holds the commands, in order.
 type ImageOut struct {
-	Steps []ImageStep `json:"steps"`
+	Steps  []ImageStep `json:"steps"`
+	script string
 }
+
+// Verbatim returns the script of distribute, which goes to sbatch unchanged; "" for
+// commands, which are only shown.
+func (o ImageOut) Verbatim() string { return o.script }
 
 // An ImageStep is one command and its purpose.
 type ImageStep struct {
@@ -124,7 +130,14 @@ func Image() ops.Op {
 	}, image)
 }
 
-func image(_ context.Context, c *ops.Call, in ImageIn) (ImageOut, error) {
+func image(ctx context.Context, c *ops.Call, in ImageIn) (ImageOut, error) {
+	if in.Variant == "distribute" {
+		r, err := render(ctx, c, RenderIn{SpecIn: SpecIn{File: in.File}, For: in.Variant})
+		return ImageOut{Steps: []ImageStep{{
+			Does:    lang.Text{EN: "a short job that brings the image to every node, for sbatch", ZH: "把镜像分发到各节点的短作业，交给 sbatch"}.In(c.Lang),
+			Command: r.Script,
+		}}, script: r.Script}, err
+	}
 	ask := job.Image{Variant: in.Variant, Worktree: in.Worktree, Remote: in.Remote, NoCache: in.NoCache}
 	if in.Worktree != "" && c.AtShell() {
 		if !filepath.IsAbs(ask.Worktree) {
