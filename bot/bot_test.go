@@ -20,6 +20,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/install"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/knowledge"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -29,6 +30,7 @@ const secret = "8f742231b10e8888abcd99yyyzzz85a5"
 
 // A yard is a cluster that keeps its jobs in memory and counts submissions.
 type yard struct {
+	opstest.Bare
 	mu        sync.Mutex
 	jobs      map[slurm.JobID]slurm.Job
 	submitted []slurm.Submission

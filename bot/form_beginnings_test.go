@@ -33,7 +33,7 @@ func (surveyedYard) QOS(context.Context) ([]slurm.QOS, error) {
 	return []slurm.QOS{{Name: "normal"}, {Name: "high"}, {Name: "others"}}, nil
 }
 
-func (surveyedYard) Shares(context.Context, string) ([]slurm.Share, error) { return nil, nil }
+func (surveyedYard) Shares(context.Context) ([]slurm.Share, error) { return nil, nil }
 
 func (surveyedYard) Reservations(context.Context) ([]slurm.Reservation, error) {
 	now := time.Now()

@@ -14,12 +14,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // oneJob is a cluster with a single job.
-type oneJob struct{ ops.Cluster }
+type oneJob struct{ opstest.Bare }
 
 func (oneJob) Name() string { return "slurm" }
 func (oneJob) Kind() string { return "rest" }

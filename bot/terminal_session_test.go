@@ -15,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/terminal"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/knowledge"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -22,6 +23,7 @@ import (
 
 // A desk is a person at a terminal, with a yard and a clock of the test's own.
 type desk struct {
+	opstest.Bare
 	*bot.Local
 	yard  *yard
 	asked int // how often the queue was

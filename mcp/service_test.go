@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/knowledge"
 	"github.com/megatron-ops/megatron-ops/mcp"
@@ -23,6 +24,7 @@ import (
 
 // A site is a cluster that answers from a map.
 type site struct {
+	opstest.Bare
 	mu   sync.Mutex
 	jobs map[slurm.JobID]slurm.Job
 	subs []slurm.Submission

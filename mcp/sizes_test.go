@@ -65,7 +65,7 @@ func (bigSite) QOS(context.Context) ([]slurm.QOS, error) {
 	return []slurm.QOS{{Name: "normal", Priority: 10, MaxWall: "1-00:00:00"}, {Name: "urgent", Priority: 100}, {Name: "low"}, {Name: "long"}}, nil
 }
 
-func (bigSite) Shares(context.Context, string) ([]slurm.Share, error) {
+func (bigSite) Shares(context.Context) ([]slurm.Share, error) {
 	var all []slurm.Share
 	for i := range 3000 {
 		all = append(all, slurm.Share{
@@ -76,7 +76,7 @@ func (bigSite) Shares(context.Context, string) ([]slurm.Share, error) {
 	return all, nil
 }
 
-func (b bigSite) Priorities(_ context.Context, ids ...slurm.JobID) ([]slurm.Priority, error) {
+func (b bigSite) Priorities(_ context.Context, id slurm.JobID) ([]slurm.Priority, error) {
 	var all []slurm.Priority
 	for i := range 5000 {
 		all = append(all, slurm.Priority{
@@ -84,10 +84,7 @@ func (b bigSite) Priorities(_ context.Context, ids ...slurm.JobID) ([]slurm.Prio
 			Size: 300, QOS: 10000,
 		})
 	}
-	for _, id := range ids {
-		all = append(all, slurm.Priority{Job: id, User: "alice", Total: 500})
-	}
-	return all, nil
+	return append(all, slurm.Priority{Job: id, User: "alice", Total: 500}), nil
 }
 
 func (bigSite) PriorityWeights(context.Context) (slurm.Priority, error) {

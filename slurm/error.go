@@ -32,9 +32,12 @@ var (
 	ErrUnreachable = &Error{Kind: Unreachable, Msg: lang.Text{EN: "the cluster does not answer", ZH: "集群没有响应"}}
 	ErrDenied      = &Error{Kind: Denied, Msg: lang.Text{EN: "not allowed by Slurm", ZH: "Slurm 不允许"}}
 	ErrRejected    = &Error{Kind: Rejected, Msg: lang.Text{EN: "refused by Slurm", ZH: "被 Slurm 拒绝"}}
-	ErrUnsupported = &Error{Kind: Unsupported, Msg: lang.Text{EN: "not supported by this kind of cluster", ZH: "此类集群不支持该操作"}}
-	ErrMissing     = &Error{Kind: Missing, Msg: lang.Text{EN: "the command is not there", ZH: "没有该命令"}}
-	ErrUnknown     = &Error{Kind: Unknown, Msg: lang.Text{EN: "the outcome is not known", ZH: "结果尚不确定"}}
+	ErrUnsupported = &Error{
+		Kind: Unsupported, Msg: lang.Text{EN: "not supported by this kind of cluster", ZH: "此类集群不支持该操作"},
+		Fix: lang.Text{EN: "use a cluster of kind cli or ssh for it", ZH: "请使用 cli 或 ssh 类型的集群执行此操作"},
+	}
+	ErrMissing = &Error{Kind: Missing, Msg: lang.Text{EN: "the command is not there", ZH: "没有该命令"}}
+	ErrUnknown = &Error{Kind: Unknown, Msg: lang.Text{EN: "the outcome is not known", ZH: "结果尚不确定"}}
 )
 
 // An Error is a cluster's refusal, or a failure to reach the cluster.

@@ -79,6 +79,4 @@ type Update struct {
 	TimeLimit time.Duration
 	QOS       string
 	Exclude   []string
-	Comment   *string
-	Priority  *int64
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/chat"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/knowledge"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -25,7 +26,7 @@ import (
 
 // A bench is a cluster whose jobs run as soon as somebody looks at them.
 type bench struct {
-	ops.Cluster
+	opstest.Bare
 	mu   sync.Mutex
 	jobs map[slurm.JobID]slurm.Job
 	log  string // what running jobs write

@@ -12,6 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/ops/smoke"
 	"github.com/megatron-ops/megatron-ops/internal/policy"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -21,7 +22,7 @@ import (
 // A fakeCluster has jobs with two nodes and a limit of an hour: 4711 is pending, 4712 is
 // an array of eight, of which one has ended, 4713 is pending in urgent without a limit.
 type fakeCluster struct {
-	ops.Cluster
+	opstest.Bare
 	unreachable bool
 }
 

@@ -71,7 +71,6 @@ var surfaces = []surface{
 		{"login", lang.Text{EN: "the account that serve runs as", ZH: "运行 serve 的账户"}},
 		{"group", lang.Text{EN: "the group of the people whom it may act as", ZH: "可被代为执行的用户所在的组"}},
 	}},
-	{"record", lang.Text{EN: "what this site's Slurm prints, anonymised, in a folder to attach to a report (--dir)", ZH: "将本站点 Slurm 的输出脱敏后存入目录，供附在报告中（--dir）"}, "", []flagText{{"dir", lang.Text{EN: "the folder to write", ZH: "要写入的目录"}}}},
 	{"watch", watchSummary, "", nil},
 	{"completion", lang.Text{EN: "a script with which bash, zsh or fish complete words, job ids and partitions", ZH: "输出 bash、zsh 或 fish 的补全脚本，可补全作业号与分区"}, "bash|zsh|fish", nil},
 	{"man", lang.Text{EN: "the manual page, for man(1)", ZH: "输出 man(1) 手册页"}, "", nil},

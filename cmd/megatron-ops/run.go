@@ -63,7 +63,6 @@ func lookupCommand(name string) (command, bool) {
 		"init":       initCommand,
 		"skills":     skillsCommand,
 		"slack":      slackCommand,
-		"record":     recordCommand,
 		"sudoers":    sudoersCommand,
 		"web":        webCommand,
 		"link":       linkCommand,

@@ -28,7 +28,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/mcp"
-	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
 )
 
@@ -229,23 +228,17 @@ func siteValues(svc *ops.Service) func(cluster string) map[string]string {
 	}
 }
 
-// newWatchers makes one watcher for each cluster that can be watched. Everything that
+// newWatchers makes one watcher for each cluster. Everything that
 // follows jobs subscribes to it, so the cluster is polled once. Reading operations are
 // answered from the same polls.
 func newWatchers(svc *ops.Service) map[string]*watch.Watcher {
 	all, views := map[string]*watch.Watcher{}, map[string]ops.View{}
 	for name, cl := range svc.Clusters {
-		if c, ok := cl.(interface {
-			Name() string
-			Jobs(context.Context, slurm.Filter) ([]slurm.Job, error)
-			Past(context.Context, slurm.Filter) ([]slurm.Job, error)
-		}); ok {
-			view := watch.NewShared(c, watch.Options{})
-			if cl.Kind() != "local" { // polling it is free
-				views[name] = view
-			}
-			all[name] = watch.New(view, watch.Options{})
+		view := watch.NewShared(cl, watch.Options{})
+		if cl.Kind() != "local" { // polling it is free
+			views[name] = view
 		}
+		all[name] = watch.New(view, watch.Options{})
 	}
 	svc.Views = views
 	return all

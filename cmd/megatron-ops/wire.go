@@ -161,7 +161,7 @@ func newCluster(name string, c config.Cluster, state string) (ops.Cluster, error
 		me := osUser(ops.Shell).User
 		cl, err := cluster.NewREST(name, c.URL, me, tokenOf(c.TokenFile, me))
 		if err == nil {
-			cl.DefaultPartition, cl.Bin, cl.Environ = c.DefaultPartition, commandsOf(c), environOf(c)
+			cl.DefaultPartition, cl.Bin = c.DefaultPartition, commandsOf(c)
 		}
 		return cl, err
 	}

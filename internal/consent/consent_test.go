@@ -16,6 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/policy"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -24,7 +25,7 @@ import (
 
 // yard is a cluster with a running job of grace's, a pending one of ada's, and an ended
 // one.
-type yard struct{ ops.Cluster }
+type yard struct{ opstest.Bare }
 
 var running = slurm.Job{
 	ID: "4711", Name: "moe\u202e", User: "grace", State: slurm.Running, Partition: "gpu", NumNodes: 4, GPUs: 32,
@@ -56,7 +57,7 @@ func (yard) Jobs(context.Context, slurm.Filter) ([]slurm.Job, error) {
 }
 
 func (yard) Partitions(context.Context) ([]slurm.Partition, error) {
-	return []slurm.Partition{{Name: "gpu", Default: true}}, nil
+	return []slurm.Partition{{Name: "gpu", Default: true, Up: true}}, nil
 }
 
 func call(t *testing.T) (*ops.Call, *store.Store) {
@@ -182,7 +183,7 @@ func TestWhichRunASubmissionIsComparedWith(t *testing.T) {
 
 func TestWhatCannotBeToldIsSaid(t *testing.T) {
 	c, _ := call(t)
-	r := request(t, c, "submit", `{"spec":`+strings.Replace(strings.Replace(spec, `"gpu"`, `"nosuch"`, 1), `"time":"2:00:00",`, "", 1)+`}`)
+	r := request(t, c, "submit", `{"spec":`+strings.Replace(strings.Replace(spec, `"gpu"`, `"nosuch"`, 1), `"time":"2:00:00",`, "", 1)+`,"force":true}`)
 	drawn := view.Markdown(view.Doc{Sections: r.Sections(lang.EN)})
 	require.Contains(t, drawn, "16 GPUs WITHOUT A TIME LIMIT; unknown: time")
 	r = request(t, c, "submit", `{"spec":`+spec+`}`)

@@ -16,6 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
@@ -23,7 +24,7 @@ import (
 
 // A bench is a cluster with one running job. The test writes the job's log.
 type bench struct {
-	ops.Cluster
+	opstest.Bare
 	job slurm.Job
 }
 

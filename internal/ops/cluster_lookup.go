@@ -169,17 +169,6 @@ func Capable[T any](cl Cluster, what string) (T, error) {
 	return t, nil
 }
 
-// A Surveyor is a cluster that lists its nodes and partitions.
-type Surveyor interface {
-	Nodes(context.Context) ([]slurm.Node, error)
-	Partitions(context.Context) ([]slurm.Partition, error)
-}
-
-// An Executor is a cluster that runs commands on the nodes of a running job.
-type Executor interface {
-	Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error)
-}
-
 // PollPause returns the pause between two questions to a cluster. A cluster that serves
 // only this process chooses its own; any other cluster is asked rarely, because others
 // use it too.

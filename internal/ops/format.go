@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
@@ -43,6 +44,16 @@ func CountedHours(h float64, gpu bool) lang.Text {
 		return forms[1].With(n)
 	}
 	return forms[0].With("1")
+}
+
+// FirstFew lists the first few words, and says how many more there are.
+func FirstFew(words []string, few int) lang.Text {
+	first := words[:min(len(words), few)]
+	all := lang.Text{EN: strings.Join(first, ", "), ZH: strings.Join(first, "、")}
+	if more := len(words) - few; more > 0 {
+		return lang.Text{EN: "%s, and %d more", ZH: "%s，另有 %d 个"}.With(all, more)
+	}
+	return all
 }
 
 // Duration formats seconds as Slurm does: 1-02:03:04, 02:03:04, 03:04.

@@ -326,7 +326,7 @@ func TestWhichClusterAndJobAreMeant(t *testing.T) {
 		require.Equal(t, code, AsError(call.SlurmError(&slurm.Error{Kind: kind}, "1")).Code)
 	}
 	require.Equal(t, 15*time.Second, PollPause(here))
-	_, err = Capable[Surveyor](here, "nodes")
+	_, err = Capable[interface{ Steps() }](here, "nodes")
 	require.ErrorContains(t, err, "cluster test, of kind rest, does not tell of its nodes")
 	_, err = Capable[interface{ Kind() string }](here, "kind")
 	require.NoError(t, err)

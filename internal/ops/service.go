@@ -21,10 +21,23 @@ type Cluster interface {
 	// Job returns slurm.ErrNotFound for a job that the cluster does not know.
 	Job(context.Context, slurm.JobID) (slurm.Job, error)
 	Jobs(context.Context, slurm.Filter) ([]slurm.Job, error)
+	// Past asks the accounts alone, which know what a job was given; the queue knows
+	// what it asked for.
+	Past(context.Context, slurm.Filter) ([]slurm.Job, error)
 	Cancel(context.Context, slurm.JobID) error
+	Hold(context.Context, slurm.JobID) error
+	Release(context.Context, slurm.JobID) error
+	Requeue(context.Context, slurm.JobID) error
+	Update(context.Context, slurm.JobID, slurm.Update) error
 	// Find looks for the job that was submitted with token, first in the queue and then
 	// in the accounts.
 	Find(ctx context.Context, token string, since time.Time) (slurm.JobID, bool, error)
+	// Test estimates a submission's start without queueing it.
+	Test(context.Context, slurm.Submission) (slurm.Estimate, error)
+	Nodes(context.Context) ([]slurm.Node, error)
+	Partitions(context.Context) ([]slurm.Partition, error)
+	// Exec runs a command on the nodes of a running job.
+	Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error)
 }
 
 // A View is a cluster for many readers, such as slurm/watch's Shared.

@@ -10,13 +10,14 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/policy"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // A queue is a cluster whose jobs have one node, eight GPUs and one hour each.
 type queue struct {
-	ops.Cluster
+	opstest.Bare
 	rows    map[slurm.JobID][]string // id and state of each row of a job
 	noQueue bool
 }

@@ -268,10 +268,8 @@ func partitionHours(parts []slurm.Partition, names []string, known bool) float64
 
 // partitions returns the cluster's partitions, if it reports them.
 func partitions(ctx context.Context, svc *ops.Service, cluster string) ([]slurm.Partition, bool) {
-	cl, ok := clusterOf(svc, cluster).(interface {
-		Partitions(context.Context) ([]slurm.Partition, error)
-	})
-	if !ok {
+	cl := clusterOf(svc, cluster)
+	if cl == nil {
 		return nil, false
 	}
 	all, err := cl.Partitions(ctx)

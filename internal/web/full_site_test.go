@@ -47,8 +47,8 @@ func (fullCluster) Partitions(context.Context) ([]slurm.Partition, error) {
 func (fullCluster) Associations(_ context.Context, user string) ([]slurm.Association, error) {
 	return []slurm.Association{{Account: "research", User: user}, {Account: "research", User: user, Partition: "dev"}, {Account: "infra", User: user}}, nil
 }
-func (fullCluster) QOS(context.Context) ([]slurm.QOS, error)              { return nil, nil }
-func (fullCluster) Shares(context.Context, string) ([]slurm.Share, error) { return nil, nil }
+func (fullCluster) QOS(context.Context) ([]slurm.QOS, error)      { return nil, nil }
+func (fullCluster) Shares(context.Context) ([]slurm.Share, error) { return nil, nil }
 
 // newFullSite is a site whose job 7 is the third attempt of its name, with a log of
 // four ranks.

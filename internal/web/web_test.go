@@ -354,7 +354,7 @@ func TestWhatIsHeldWaitsForAnOperator(t *testing.T) {
 	// An operator asks nobody.
 	s = newSite(t, func(c *web.Config) {
 		c.Operators = []string{"alice"}
-		c.Held = func(op string, _ any) lang.Text { return lang.Text{EN: op + " is held here"} }
+		c.Held = func(_ *ops.Call, op string, _ any) lang.Text { return lang.Text{EN: op + " is held here"} }
 	})
 	status, body = s.as("alice").post("/web/do", url.Values{"op": {"cancel"}, "cluster": {"test"}, "word": {"6"}})
 	require.Equal(t, 200, status, body)

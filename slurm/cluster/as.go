@@ -44,7 +44,6 @@ func (r *REST) As(login string, token func(context.Context) (string, error)) (*R
 	other, err := NewREST(r.name, r.base, login, token)
 	if err == nil {
 		other.meter, other.Client, other.Bin, other.DefaultPartition = r.meter, r.Client, r.Bin, r.DefaultPartition
-		other.Environ = r.Environ
 	}
 	return other, err
 }

@@ -23,11 +23,11 @@ import (
 // A TreeChange is one file that differs between the tree on this machine and the tree
 // on the cluster.
 type TreeChange struct {
-	Path  string
-	Bytes int64
+	Path  string `json:"path"`
+	Bytes int64  `json:"bytes"`
 	// EditedThere reports that somebody changed the file on the cluster since the last
 	// sync.
-	EditedThere bool
+	EditedThere bool `json:"edited_there,omitempty"`
 }
 
 // A TreeDifference lists the changes that a sync would make on the cluster. Files that
@@ -333,7 +333,7 @@ func (c *CLI) BringTree(ctx context.Context, t *SourceTree, to, by string, of Gi
 		if err := c.mkdir(ctx, stage); err != nil {
 			return d, withOp("sync", err)
 		}
-		if d.rsync && lookIn(r.environ(), "rsync") != "" {
+		if d.rsync && LookIn(r.environ(), "rsync") != "" {
 			err = r.sendByRsync(ctx, t, d.toSend, stage)
 		} else {
 			err = r.sendByTar(ctx, t, d.toSend, stage)

@@ -84,12 +84,6 @@ func updateArgs(id slurm.JobID, u slurm.Update) []string {
 	if len(u.Exclude) > 0 {
 		args = append(args, "ExcNodeList="+hostlist.Compress(u.Exclude))
 	}
-	if u.Priority != nil {
-		args = append(args, fmt.Sprintf("Priority=%d", *u.Priority))
-	}
-	if u.Comment != nil {
-		args = append(args, "Comment="+*u.Comment)
-	}
 	return args
 }
 

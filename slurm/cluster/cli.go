@@ -433,7 +433,7 @@ func (c *CLI) sbatch(ctx context.Context, op string, s slurm.Submission, more ..
 		env = c.Environ() // another user's job does not inherit this process's environment
 	}
 	env = withDefaults(JobEnviron(env), c.Environ(), "PATH", "SLURM_CONF", "HOME", "USER")
-	if sbatch := lookIn(c.Environ(), "sbatch"); sbatch != "" {
+	if sbatch := LookIn(c.Environ(), "sbatch"); sbatch != "" {
 		env = WithFolder(env, filepath.Dir(sbatch)) // the job's own srun is found there as well
 	}
 	r, err := c.run(ctx, command{argv: append(argv, more...), env: env, dir: s.Dir, stdin: s.Script, held: s.Lock})

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,6 +43,8 @@ func jobLine(j slurm.Job) string {
 	return fmt.Sprintf("%s raw=%s %s (%s) %q of %s nodes=%d %s gpus=%d limit=%ds exit=%s runs-before=%v out=%s%s",
 		j.ID, j.RawID, j.State, j.Reason, j.Name, j.User, j.NumNodes, strings.Join(j.Nodes, ","), j.GPUs, limit, exit, j.Requeues, j.Stdout, atATime)
 }
+
+var update = flag.Bool("update", false, "write the golden files anew")
 
 // golden compares text with a file of testdata, or writes the file with -update.
 func golden(t *testing.T, name, text string) {

@@ -19,7 +19,7 @@ var usualPlaces = []string{
 // of environ, else the first of the usual places with an sbatch, else "". onPath
 // reports the first case.
 func FindCommands(environ []string) (folder string, onPath bool) {
-	if sbatch := lookIn(environ, "sbatch"); sbatch != "" {
+	if sbatch := LookIn(environ, "sbatch"); sbatch != "" {
 		return filepath.Dir(sbatch), true
 	}
 	for _, pattern := range usualPlaces {
@@ -46,7 +46,7 @@ func WithFolder(environ []string, folder string) []string {
 		return append(environ, "PATH="+folder+":/usr/local/bin:/usr/bin:/bin")
 	}
 	path := strings.TrimPrefix(environ[i], "PATH=")
-	first := lookIn(environ, "sbatch")
+	first := LookIn(environ, "sbatch")
 	if !slices.Contains(filepath.SplitList(path), folder) || first != "" && filepath.Dir(first) != folder {
 		environ[i] = "PATH=" + folder + ":" + path
 	}

@@ -8,8 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -118,10 +116,9 @@ func answers(t *testing.T, documents map[string]string) (*REST, *string) {
 
 // A change sends only the fields that change.
 func TestAChangeOverREST(t *testing.T) {
-	zero, note := int64(0), "mine"
 	for want, u := range map[string]slurm.Update{
-		`{"nodes":"2"}`: {NumNodes: 2}, `{"partition":"dev"}`: {Partition: "dev"}, `{"qos":"high"}`: {QOS: "high"}, `{"comment":"mine"}`: {Comment: &note},
-		`{"excluded_nodes":["gpu1"]}`: {Exclude: []string{"gpu1"}}, `{"priority":{"infinite":false,"number":0,"set":true}}`: {Priority: &zero},
+		`{"nodes":"2"}`: {NumNodes: 2}, `{"partition":"dev"}`: {Partition: "dev"}, `{"qos":"high"}`: {QOS: "high"},
+		`{"excluded_nodes":["gpu1"]}`:                             {Exclude: []string{"gpu1"}},
 		`{"time_limit":{"infinite":false,"number":2,"set":true}}`: {TimeLimit: 61 * time.Second}, `{}`: {},
 	} {
 		r, sent := answers(t, map[string]string{"POST job/7": `{}`})
@@ -238,23 +235,4 @@ func TestWhatIsWrongWithAToken(t *testing.T) {
 	require.Nil(t, r.badToken(t.Context(), "list", http.MethodPost, []string{"Unspecified error"}))
 	require.NotNil(t, r.badToken(t.Context(), "list", http.MethodGet, []string{"Unspecified error"}))
 	require.Nil(t, r.badToken(t.Context(), "list", http.MethodGet, []string{"Invalid job id", "Unspecified error"}))
-}
-
-// Where no API version reports the default partition, it is that of this machine's
-// Slurm, if that is the same cluster.
-func TestTheDefaultPartitionAsThisMachineHasIt(t *testing.T) {
-	for theirs, want := range map[string]string{"prod* dev": "prod", "dev prod*": "prod", "prod dev": "", "prod* test": "", "prod*": ""} {
-		dir := t.TempDir()
-		script := "#!/bin/bash\nfor a; do case $a in --format=*) f=${a#--format=}; s=${f%%%P*};; esac; done\n" +
-			"for p in " + strings.ReplaceAll(theirs, "*", "\\*") + `; do echo "$s$p${s}up${s}1:00${s}1-2${s}0/1/0/1${s}gpu:8${s}x${s}gpu1$s"; done`
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "sinfo"), []byte(script), 0o755))
-		r, _ := answers(t, map[string]string{"GET partitions": `{"partitions":[{"name":"prod"},{"name":"dev"}]}`, "GET nodes": `{"nodes":[]}`})
-		r.Environ = func() []string { return []string{"PATH=" + dir + ":/usr/bin:/bin"} }
-		all, err := r.Partitions(t.Context())
-		require.NoError(t, err)
-		require.Len(t, all, 2)
-		for _, p := range all {
-			require.Equal(t, p.Name == want, p.Default, "%s of %s", p.Name, theirs)
-		}
-	}
 }

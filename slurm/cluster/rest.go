@@ -36,9 +36,6 @@ type REST struct {
 	// Bin is the folder of Slurm's commands on the nodes. It is put in front of every
 	// job's PATH; empty: the PATH contains it already.
 	Bin string
-	// Environ returns the environment for Slurm's commands on this machine, where it
-	// has any. They answer what the API does not. nil means os.Environ.
-	Environ func() []string
 	// DefaultPartition is the partition of jobs that name none, where the API does not
 	// report it; may be empty.
 	DefaultPartition string
@@ -241,20 +238,27 @@ func (r *REST) accounts(ctx context.Context, op, path string) ([]slurm.Job, erro
 // request for several jobs, and its list of all jobs is long.
 const fewIDs = 8
 
+// jobPaths returns the request path of each job, or of its array.
+func jobPaths(ids []slurm.JobID) (paths []string) {
+	for _, id := range ids {
+		paths = append(paths, "job/"+string(id.Array()))
+	}
+	return paths
+}
+
 // Jobs lists jobs.
 func (r *REST) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
-	var jobs []slurm.Job
-	var err error
+	paths := []string{"jobs"}
 	if n := len(f.IDs); n > 0 && n <= fewIDs {
-		for _, id := range f.IDs {
-			some, err := r.queue(ctx, "list", "job/"+string(id.Array()))
-			if err != nil {
-				return nil, err
-			}
-			jobs = append(jobs, some...)
+		paths = jobPaths(f.IDs)
+	}
+	var jobs []slurm.Job
+	for _, path := range paths {
+		some, err := r.queue(ctx, "list", path)
+		if err != nil {
+			return nil, err
 		}
-	} else if jobs, err = r.queue(ctx, "list", "jobs"); err != nil {
-		return nil, err
+		jobs = append(jobs, some...)
 	}
 	match := f.Matcher()
 	jobs = slices.DeleteFunc(jobs, func(j slurm.Job) bool { return !match(j) })
@@ -269,8 +273,8 @@ func (r *REST) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 func (r *REST) Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	if len(f.IDs) > 0 && len(f.IDs) <= 20 {
 		var jobs []slurm.Job
-		for _, id := range f.IDs {
-			some, err := r.accounts(ctx, "history", "job/"+string(id.Array()))
+		for _, path := range jobPaths(f.IDs) {
+			some, err := r.accounts(ctx, "history", path)
 			if err != nil {
 				return jobs, err
 			}
@@ -336,22 +340,15 @@ func (r *REST) Nodes(ctx context.Context) ([]slurm.Node, error) {
 	return nodes, err
 }
 
-// unsupported returns the error of an operation that slurmrestd has no request for.
-func (r *REST) unsupported(op string) error {
-	return &slurm.Error{Op: op, Kind: slurm.Unsupported, Msg: lang.Text{EN: "slurmrestd has no request for this", ZH: "slurmrestd 没有对应的请求"}, Fix: lang.Text{
-		EN: "use a cluster of kind cli or ssh for it", ZH: "请使用 cli 或 ssh 类型的集群执行此操作",
-	}}
-}
-
 // Test is not possible through slurmrestd.
 func (r *REST) Test(context.Context, slurm.Submission) (slurm.Estimate, error) {
-	return slurm.Estimate{}, r.unsupported("test")
+	return slurm.Estimate{}, slurm.ErrUnsupported
 }
 
 // Exec is not possible through slurmrestd.
 func (r *REST) Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error) {
-	return nil, r.unsupported("run a command")
+	return nil, slurm.ErrUnsupported
 }
 
 // Requeue is not possible through slurmrestd.
-func (r *REST) Requeue(context.Context, slurm.JobID) error { return r.unsupported("requeue") }
+func (r *REST) Requeue(context.Context, slurm.JobID) error { return slurm.ErrUnsupported }

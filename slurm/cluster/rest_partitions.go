@@ -21,7 +21,7 @@ func (r *REST) Partitions(ctx context.Context) ([]slurm.Partition, error) {
 		all = append(all, slurm.PartitionFromJSON(m, nodes))
 	}
 	if !slices.ContainsFunc(all, func(p slurm.Partition) bool { return p.Default }) {
-		name := r.defaultPartition(ctx, all)
+		name := r.defaultPartition(ctx)
 		for i := range all {
 			all[i].Default = all[i].Name == name
 		}
@@ -44,9 +44,8 @@ var versionsWithDefault = []int{38, 45}
 
 // defaultPartition returns the partition of jobs that name none, where the API version
 // in use does not report it. It takes the configured one, else the answer of another
-// API version that is served, else the answer of this machine's Slurm commands where
-// these reach the same partitions, else "".
-func (r *REST) defaultPartition(ctx context.Context, all []slurm.Partition) string {
+// API version that is served, else "".
+func (r *REST) defaultPartition(ctx context.Context) string {
 	if r.DefaultPartition != "" {
 		return r.DefaultPartition
 	}
@@ -67,27 +66,5 @@ func (r *REST) defaultPartition(ctx context.Context, all []slurm.Partition) stri
 			}
 		}
 	}
-	commands := NewCLI(r.name)
-	if r.Environ != nil {
-		commands.Environ = r.Environ
-	}
-	here, err := commands.Partitions(ctx)
-	if err != nil || !slices.Equal(partitionNames(here), partitionNames(all)) {
-		return ""
-	}
-	for _, p := range here {
-		if p.Default {
-			return p.Name
-		}
-	}
 	return ""
-}
-
-func partitionNames(all []slurm.Partition) []string {
-	var names []string
-	for _, p := range all {
-		names = append(names, p.Name)
-	}
-	slices.Sort(names)
-	return names
 }

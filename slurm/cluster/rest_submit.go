@@ -403,11 +403,5 @@ func (r *REST) Update(ctx context.Context, id slurm.JobID, u slurm.Update) error
 			return err
 		}
 	}
-	if u.Comment != nil {
-		d.set("comment", *u.Comment)
-	}
-	if u.Priority != nil {
-		d.set("priority", d.number(*u.Priority))
-	}
 	return r.change(ctx, "update", id, d.fields)
 }

@@ -76,7 +76,7 @@ func (localRunner) run(ctx context.Context, c command) (result, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, c.argv[1:]...)
 	cmd.Env, cmd.Dir = c.env, c.dir
-	if path := lookIn(c.env, name); path != "" {
+	if path := LookIn(c.env, name); path != "" {
 		cmd.Path, cmd.Err = path, nil
 	}
 	if c.input != nil {
@@ -168,7 +168,7 @@ func noCommand(name, dir string, err error) *slurm.Error {
 // lacksConf returns the error of a command on this machine whose SLURM_CONF names no
 // file. Slurm's commands themselves look for it again and again for a minute.
 func (c *CLI) lacksConf(cmd command) error {
-	if _, here := c.runner.(localRunner); !here || lookIn(cmd.env, cmd.argv[0]) == "" {
+	if _, here := c.runner.(localRunner); !here || LookIn(cmd.env, cmd.argv[0]) == "" {
 		return nil
 	}
 	conf := ""
@@ -217,9 +217,9 @@ func (c *capped) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{c}, r)
 }
 
-// lookIn returns the path of a program on the PATH of env, which may differ from this
+// LookIn returns the path of a program on the PATH of env, which may differ from this
 // process's; "" where env has no PATH or the PATH lacks the program.
-func lookIn(env []string, name string) string {
+func LookIn(env []string, name string) string {
 	i := slices.IndexFunc(env, func(e string) bool { return strings.HasPrefix(e, "PATH=") })
 	if i < 0 || strings.Contains(name, "/") {
 		return ""

@@ -2,33 +2,20 @@ package cluster
 
 import (
 	"context"
-	"slices"
 
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// Priorities returns the parts of the priorities of pending jobs: of ids, or of all
-// pending jobs where ids is empty.
-func (c *CLI) Priorities(ctx context.Context, ids ...slurm.JobID) ([]slurm.Priority, error) {
-	argv := []string{"sprio", "--noheader", "--format=" + slurm.PriorityFormat}
-	if len(ids) > 0 {
-		argv = append(argv, "--jobs="+joinIDs(ids))
-	}
-	out, err := c.ask(ctx, "priorities", argv...)
+// Priorities returns the parts of the priority of a pending job, or of those of an array.
+func (c *CLI) Priorities(ctx context.Context, id slurm.JobID) ([]slurm.Priority, error) {
+	out, err := c.ask(ctx, "priorities", "sprio", "--noheader", "--format="+slurm.PriorityFormat, "--jobs="+string(id))
 	return slurm.ParsePriorities(out), err
 }
 
-// Shares returns the fair-share data of a user in each account, or of every user where
-// user is "".
-func (c *CLI) Shares(ctx context.Context, user string) ([]slurm.Share, error) {
-	argv := []string{"sshare", "--parsable2", "--noheader", "--format=" + slurm.ShareFormat}
-	if user == "" {
-		argv = append(argv, "--all")
-	} else {
-		argv = append(argv, "--users="+user)
-	}
-	out, err := c.ask(ctx, "fair share", argv...)
-	return slices.DeleteFunc(slurm.ParseShares(out), func(s slurm.Share) bool { return user != "" && s.User != user }), err
+// Shares returns the fair-share data of every user in each account.
+func (c *CLI) Shares(ctx context.Context) ([]slurm.Share, error) {
+	out, err := c.ask(ctx, "fair share", "sshare", "--parsable2", "--noheader", "--format="+slurm.ShareFormat, "--all")
+	return slurm.ParseShares(out), err
 }
 
 // Associations returns the accounts that a user may use, with their limits.

@@ -3,6 +3,8 @@ package cluster_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,24 +41,12 @@ func TestStanding(t *testing.T) {
 		require.Equal(t, *j.Priority, p[0].Total)
 		require.Contains(t, p[0].String(), fmt.Sprintf("QOS %d", p[0].QOS))
 	})
-	t.Run("fewer nodes would start sooner", func(t *testing.T) {
-		given, sooner, err := cluster.Earlier(ctx, c, slurm.Submission{
-			Dir: s.dir, Script: script("--partition=prod --nodes=4 --gpus-per-node=8 --time=60", "true"),
-		})
-		require.NoError(t, err)
-		require.NotEmpty(t, sooner)
-		least := sooner[len(sooner)-1]
-		require.Equal(t, 1, least.Nodes)
-		require.True(t, least.Estimate.Start.Before(given.Start))
-		_, _, err = cluster.Earlier(ctx, c, slurm.Submission{Dir: s.dir, Script: script("--partition=nosuch", "true")})
-		require.ErrorIs(t, err, slurm.ErrRejected)
-	})
 	t.Run("an allocation without a step is found idle", func(t *testing.T) {
 		var idle []slurm.IdleAllocation
 		require.Eventually(t, func() bool {
 			jobs, err := c.Jobs(ctx, slurm.Filter{})
 			require.NoError(t, err)
-			steps, err := c.RunningSteps(ctx, "")
+			steps, err := c.RunningSteps(ctx)
 			require.NoError(t, err)
 			idle = slurm.IdleAllocations(jobs, steps, 30*time.Minute, time.Now().Add(time.Hour))
 			return len(idle) == 1
@@ -82,12 +72,13 @@ func TestStanding(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, a, 2)
 		require.Contains(t, a[0].QOS, "urgent")
-		shares, err := c.Shares(ctx, "alice")
+		shares, err := c.Shares(ctx)
 		require.NoError(t, err)
+		shares = slices.DeleteFunc(shares, func(sh slurm.Share) bool { return sh.User != "alice" })
 		require.Len(t, shares, 2)
 		for _, sh := range shares {
 			require.Equal(t, "alice", sh.User)
-			require.Contains(t, []string{"infra", "research"}, sh.Account)
+			require.Contains(t, []string{"infra", "research"}, strings.TrimSpace(sh.Account))
 			require.GreaterOrEqual(t, sh.Factor, 0.0)
 		}
 	})

@@ -16,14 +16,8 @@ func (c *CLI) Steps(ctx context.Context, id slurm.JobID) ([]slurm.Step, error) {
 	return slurm.ParseSteps(out, sep), err
 }
 
-// RunningSteps lists the steps that run now, of one user's jobs, or of all jobs where
-// user is "".
-func (c *CLI) RunningSteps(ctx context.Context, user string) ([]slurm.Step, error) {
-	if user == "" {
-		return c.runningSteps(ctx)
-	}
-	return c.runningSteps(ctx, "--user="+user)
-}
+// RunningSteps lists the steps that run now, of all jobs.
+func (c *CLI) RunningSteps(ctx context.Context) ([]slurm.Step, error) { return c.runningSteps(ctx) }
 
 func (c *CLI) runningSteps(ctx context.Context, which ...string) ([]slurm.Step, error) {
 	argv := []string{"squeue", "--noheader", "--steps", "--format=" + slurm.RunningStepFormat}

@@ -149,7 +149,7 @@ func (s *sshRunner) lockTree(ctx context.Context, dir, by string) (release func(
 	argv := s.args(lockScript)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = s.environ()
-	if path := lookIn(cmd.Env, argv[0]); path != "" {
+	if path := LookIn(cmd.Env, argv[0]); path != "" {
 		cmd.Path, cmd.Err = path, nil
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

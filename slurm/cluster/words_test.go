@@ -12,11 +12,9 @@ import (
 
 // scontrol gets only the fields that change, and minutes are rounded up.
 func TestWhatAChangeAsksFor(t *testing.T) {
-	zero, note := int64(0), "mine"
 	for want, u := range map[string]slurm.Update{
 		"": {}, "Partition=dev": {Partition: "dev"}, "TimeLimit=90": {TimeLimit: 90 * time.Minute}, "TimeLimit=2": {TimeLimit: 61 * time.Second},
 		"NumNodes=2 QOS=high": {NumNodes: 2, QOS: "high"}, "ExcNodeList=gpu[1-2]": {Exclude: []string{"gpu1", "gpu2"}},
-		"Priority=0 Comment=mine": {Priority: &zero, Comment: &note},
 	} {
 		require.Equal(t, strings.TrimSpace("update JobId=7 "+want), strings.Join(updateArgs("7", u), " "))
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// recorded holds the answers of real daemons of five releases, one folder for each: the
-// program's own recording (queue.txt, rest-jobs.json and so on), rest/ with
+// recorded holds the answers of real daemons of five releases, one folder for each:
+// what the back ends ask for (queue.txt, rest-jobs.json and so on), rest/ with
 // slurmrestd's answers by API version and rest.tsv with their HTTP statuses, text/ with
 // the output of commands, rejected.txt and states.txt.
 //

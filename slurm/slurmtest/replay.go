@@ -274,16 +274,13 @@ func (r *REST) update(w http.ResponseWriter, q apiRequest, id slurm.JobID) {
 				change = r.run.Hold
 			}
 			err = change(ctx, id)
-		case "comment":
-			text, _ := v.(string)
-			u.Comment = &text
 		case "time_limit":
 			u.TimeLimit = minutes(v)
 		default:
 			r.t.Errorf("update with %s", name)
 		}
 	}
-	if err == nil && (u.Comment != nil || u.TimeLimit > 0) {
+	if err == nil && u.TimeLimit > 0 {
 		err = r.run.Update(ctx, id, u)
 	}
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // checkSteps reports whether it made the query.
 func (w *Watcher) checkSteps(ctx context.Context) bool {
 	asker, ok := w.cluster.cluster.(interface {
-		RunningSteps(ctx context.Context, user string) ([]slurm.Step, error)
+		RunningSteps(context.Context) ([]slurm.Step, error)
 	})
 	now := time.Now()
 	w.mu.Lock()
@@ -32,7 +32,7 @@ func (w *Watcher) checkSteps(ctx context.Context) bool {
 	}
 	w.stepped = now
 	w.mu.Unlock()
-	running, err := asker.RunningSteps(ctx, "")
+	running, err := asker.RunningSteps(ctx)
 	if err != nil {
 		return false // the look that follows finds out whether the cluster answers
 	}

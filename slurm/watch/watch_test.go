@@ -400,7 +400,7 @@ type idling struct {
 	stepped []time.Time
 }
 
-func (f *idling) RunningSteps(context.Context, string) ([]slurm.Step, error) {
+func (f *idling) RunningSteps(context.Context) ([]slurm.Step, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stepped = append(f.stepped, time.Now())

@@ -254,14 +254,7 @@ func nodeState(ctx context.Context, c *ops.Call, cluster, node string) string {
 	if err != nil {
 		return ""
 	}
-	s, ok := cl.(ops.Surveyor)
-	if !ok {
-		return ""
-	}
-	all, err := s.Nodes(ctx)
-	if err != nil {
-		return ""
-	}
+	all, _ := cl.Nodes(ctx)
 	for _, n := range all {
 		if n.Name == node {
 			return strings.TrimSpace(n.State + " " + n.Reason)

@@ -134,21 +134,12 @@ func cleanup(ctx context.Context, c *ops.Call, in CleanupIn) (CleanupOut, error)
 	if err := visit("list"); err != nil || len(out.Processes) == 0 {
 		return out, err
 	}
-	return out, ops.ConfirmError(lang.Text{EN: "this ends %s of %s on %s: %s", ZH: "将结束 %[2]s 在 %[3]s 上的 %[1]s：%[4]s"}.
-		With(ops.Counted(len(out.Processes), "process"), c.Who.User, out.Nodes, firstProcesses(out.Processes)))
-}
-
-// firstProcesses describes the first few processes, and says how many more there are.
-func firstProcesses(ps []Leftover) lang.Text {
 	var words []string
-	for _, p := range ps[:min(5, len(ps))] {
+	for _, p := range out.Processes {
 		words = append(words, fmt.Sprintf("%s %d %s", p.Node, p.PID, p.Command))
 	}
-	few := strings.Join(words, "; ")
-	if len(ps) > 5 {
-		return lang.Text{EN: "%s; and %d more", ZH: "%s；另有 %d 个"}.With(few, len(ps)-5)
-	}
-	return lang.Text{EN: few, ZH: few}
+	return out, ops.ConfirmError(lang.Text{EN: "this ends %s of %s on %s: %s", ZH: "将结束 %[2]s 在 %[3]s 上的 %[1]s：%[4]s"}.
+		With(ops.Counted(len(out.Processes), "process"), c.Who.User, out.Nodes, ops.FirstFew(words, 5)))
 }
 
 func parseLeftovers(said string) []Leftover {

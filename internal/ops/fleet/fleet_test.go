@@ -62,7 +62,7 @@ func TestWhichNodesAreShown(t *testing.T) {
 	t.Parallel()
 	c := opstest.NewCall(t, &opstest.Site{})
 	_, err := opstest.Do(t, c, Nodes())
-	require.ErrorContains(t, err, "does not tell of its nodes")
+	require.ErrorContains(t, err, "not supported by this kind of cluster")
 	c.Clusters["test"] = &threeNodes{}
 	for words, want := range map[string]string{
 		"":                   "gpu1 gpu2 cpu1",
@@ -172,7 +172,7 @@ func TestLeftProcessesAreShownBeforeTheyAreEnded(t *testing.T) {
 	c.Clusters["test"] = y
 	out, err := opstest.Do(t, c, Cleanup(), "gpu[1-2]", "--match", "x", "--loose")
 	require.True(t, ops.AsError(err).Confirm)
-	require.Equal(t, "this ends 2 processes of alice on gpu[1-2]: gpu1 8 sleep\tinf; gpu2 9 python b", ops.AsError(err).Message.EN)
+	require.Equal(t, "this ends 2 processes of alice on gpu[1-2]: gpu1 8 sleep\tinf, gpu2 9 python b", ops.AsError(err).Message.EN)
 	require.Contains(t, ops.AsError(err).Message.ZH, "将结束 alice 在 gpu[1-2] 上的 2 个进程：")
 	require.False(t, out.(CleanupOut).Ended)
 	require.Equal(t, []string{"x", "1"}, y.visited.Argv[7:])
@@ -184,8 +184,8 @@ func TestLeftProcessesAreShownBeforeTheyAreEnded(t *testing.T) {
 	require.Equal(t, []string{"visit list", "visit end"}, y.did)
 	y.left = strings.Repeat("gpu1\t8\t\t70\tsleep\n", 7)
 	_, err = opstest.Do(t, c, Cleanup(), "gpu1")
-	require.Contains(t, ops.AsError(err).Message.EN, "; and 2 more")
-	require.Contains(t, ops.AsError(err).Message.ZH, "；另有 2 个")
+	require.Contains(t, ops.AsError(err).Message.EN, ", and 2 more")
+	require.Contains(t, ops.AsError(err).Message.ZH, "，另有 2 个")
 	y.left = ""
 	out, err = opstest.Do(t, c, Cleanup(), "gpu1")
 	require.NoError(t, err)

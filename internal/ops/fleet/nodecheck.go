@@ -101,13 +101,12 @@ func nodecheck(ctx context.Context, c *ops.Call, in NodeCheckIn) (NodeCheckOut, 
 		return out, err
 	}
 	v, err := ops.Capable[interface {
-		ops.Surveyor
 		Visit(context.Context, slurm.Visit) (string, error)
 	}](cl, "nodes")
 	if err != nil {
 		return out, err
 	}
-	all, err := v.Nodes(ctx)
+	all, err := cl.Nodes(ctx)
 	if err != nil {
 		return out, c.SlurmError(err, "")
 	}

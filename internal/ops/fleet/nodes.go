@@ -84,17 +84,13 @@ func nodes(ctx context.Context, c *ops.Call, in NodesIn) (NodesOut, error) {
 	if err != nil {
 		return NodesOut{}, err
 	}
-	s, err := ops.Capable[ops.Surveyor](cl, "nodes")
-	if err != nil {
-		return NodesOut{}, err
-	}
 	var only []string
 	if in.Nodes != "" {
 		if only, err = nodeNames(in.Nodes); err != nil {
 			return NodesOut{}, err
 		}
 	}
-	all, err := s.Nodes(ctx)
+	all, err := cl.Nodes(ctx)
 	if err != nil {
 		return NodesOut{}, c.SlurmError(err, "")
 	}
@@ -103,7 +99,7 @@ func nodes(ctx context.Context, c *ops.Call, in NodesIn) (NodesOut, error) {
 	}); len(unknown) > 0 {
 		return NodesOut{}, noNodeError(hostlist.Compress(unknown))
 	}
-	parts, err := s.Partitions(ctx)
+	parts, err := cl.Partitions(ctx)
 	if err != nil {
 		return NodesOut{}, c.SlurmError(err, "")
 	}

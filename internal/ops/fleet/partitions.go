@@ -46,11 +46,7 @@ func partitions(ctx context.Context, c *ops.Call, in PartitionsIn) (PartitionsOu
 	if err != nil {
 		return out, err
 	}
-	s, err := ops.Capable[ops.Surveyor](cl, "partitions")
-	if err != nil {
-		return out, err
-	}
-	all, err := s.Partitions(ctx)
+	all, err := cl.Partitions(ctx)
 	if err != nil {
 		return out, c.SlurmError(err, "")
 	}

@@ -58,13 +58,12 @@ func resume(ctx context.Context, c *ops.Call, in ResumeIn) (ResumeOut, error) {
 		return out, err
 	}
 	s, err := ops.Capable[interface {
-		ops.Surveyor
 		ResumeNodes(context.Context, []string) error
 	}](cl, "nodes")
 	if err != nil {
 		return out, err
 	}
-	all, err := s.Nodes(ctx)
+	all, err := cl.Nodes(ctx)
 	if err != nil {
 		return out, c.SlurmError(err, "")
 	}

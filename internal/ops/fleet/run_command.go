@@ -76,10 +76,6 @@ func runOn(ctx context.Context, c *ops.Call, in RunIn) (RunOut, error) {
 	if j.State != slurm.Running {
 		return out, &ops.Error{Code: ops.Failed, Field: "job", Message: lang.Text{EN: "job %s is %s: commands run beside a running job only", ZH: "作业 %s 处于 %s：只能在运行中的作业旁执行命令"}.With(j.ID, j.State)}
 	}
-	ex, err := ops.Capable[ops.Executor](cl, "nodes")
-	if err != nil {
-		return out, err
-	}
 	e := slurm.Exec{Job: in.Job, Argv: in.Argv, GPUs: in.GPUs, Limit: in.Limit.Duration()}
 	if in.Nodes != "" {
 		if e.Nodes, err = nodeNames(in.Nodes); err != nil {
@@ -87,7 +83,7 @@ func runOn(ctx context.Context, c *ops.Call, in RunIn) (RunOut, error) {
 		}
 	}
 	done := c.During(lang.Text{EN: "the nodes run it", ZH: "各节点正在执行"}.In(c.Lang))
-	said, err := ex.Exec(ctx, e)
+	said, err := cl.Exec(ctx, e)
 	done()
 	out.Nodes = append(out.Nodes, said...)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 type accountant interface {
 	Associations(ctx context.Context, user string) ([]slurm.Association, error)
 	QOS(context.Context) ([]slurm.QOS, error)
-	Shares(ctx context.Context, user string) ([]slurm.Share, error)
+	Shares(context.Context) ([]slurm.Share, error)
 }
 
 // AccountsIn names a user; "all" asks for everybody's shares.
@@ -85,7 +85,7 @@ func accounts(ctx context.Context, c *ops.Call, in AccountsIn) (AccountsOut, err
 		return out, err
 	}
 	if out.User == "all" {
-		if out.Ranking, err = a.Shares(ctx, ""); err != nil {
+		if out.Ranking, err = a.Shares(ctx); err != nil {
 			return out, c.SlurmError(err, "")
 		}
 		out.Ranking = slices.DeleteFunc(out.Ranking, func(s slurm.Share) bool { return s.User == "" }) // accounts, which have no factor
@@ -103,7 +103,7 @@ func accounts(ctx context.Context, c *ops.Call, in AccountsIn) (AccountsOut, err
 	}
 	// A site without the multifactor plugin keeps no shares; the rest of the answer is
 	// still valid.
-	shares, _ := a.Shares(ctx, "")
+	shares, _ := a.Shares(ctx)
 	all, err := a.QOS(ctx)
 	if err != nil {
 		return out, c.SlurmError(err, "")

@@ -197,10 +197,14 @@ func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error
 	if len(out.Jobs) == 0 {
 		return out, nil
 	}
+	var names []string
+	for _, j := range out.Jobs {
+		names = append(names, string(j.JobID)+" "+j.Name)
+	}
 	would := lang.Text{
 		EN: "this ends %s of %s, %d of them running: %s",
 		ZH: "将结束 %[2]s 的 %[1]s，其中 %[3]d 个正在运行：%[4]s",
-	}.With(ops.Counted(len(out.Jobs), "job"), me, running, firstJobs(out.Jobs))
+	}.With(ops.Counted(len(out.Jobs), "job"), me, running, ops.FirstFew(names, 10))
 	if err := c.RequireYes(in.Yes, would); err != nil {
 		return out, err
 	}
@@ -225,20 +229,6 @@ func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error
 		}
 	}
 	return out, nil
-}
-
-// firstJobs lists the first few jobs, and says how many more there are.
-func firstJobs(jobs []CancelledJob) lang.Text {
-	const few = 10
-	var names []string
-	for _, j := range jobs[:min(len(jobs), few)] {
-		names = append(names, string(j.JobID)+" "+j.Name)
-	}
-	all := lang.Text{EN: strings.Join(names, ", "), ZH: strings.Join(names, "、")}
-	if more := len(jobs) - few; more > 0 {
-		return lang.Text{EN: "%s, and %d more", ZH: "%s，另有 %d 个"}.With(all, more)
-	}
-	return all
 }
 
 // cancelStep cancels one step; the job goes on.

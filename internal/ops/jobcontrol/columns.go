@@ -94,11 +94,8 @@ func localTime(t *time.Time) string {
 	return t.Local().Format(time.DateTime)
 }
 
-// The columns of a list without -O, and of a short list.
-var (
-	usualColumns = []string{"job", "name", "user", "partition", "state", "nodes", "elapsed", "where"}
-	shortColumns = []string{"job", "name", "state", "elapsed", "where"}
-)
+// usualColumns are the columns of a list without -O.
+var usualColumns = []string{"job", "name", "user", "partition", "state", "nodes", "elapsed", "where"}
 
 // ColumnNames returns the names that -O takes.
 func ColumnNames() (names []string) {

@@ -34,7 +34,7 @@ func TestAListHasTheColumnsThatAreAsked(t *testing.T) {
   11   gpt   FAILED   00:00
   10   gpt   PENDING  00:00     Priority
 `, draw(ListOut{Jobs: jobs}, 46), "a narrow terminal goes without the user, the partition and the number of nodes")
-	require.Equal(t, draw(ListOut{Jobs: jobs}, 46), draw(ListOut{Jobs: jobs, short: true}, 0))
+	require.Equal(t, draw(ListOut{Jobs: jobs}, 46), draw(ListOut{Jobs: jobs, columns: []string{"job", "name", "state", "elapsed", "where"}}, 0))
 	require.Contains(t, draw(ListOut{Jobs: jobs}, 200), "partition")
 	require.Equal(t, "did you mean partition?", strings.Split(ops.AsError(checkColumns([]string{"partitoin"})).In(lang.EN).Fix, " the columns")[0])
 }

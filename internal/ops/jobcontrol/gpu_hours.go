@@ -76,21 +76,25 @@ func readGoodput(ctx context.Context, c *ops.Call, cl ops.Cluster, jobs []Histor
 	}
 }
 
-// groupings maps the name of each grouping to a job's group in it.
-var groupings = map[string]func(slurm.Job) string{
-	"user":      func(j slurm.Job) string { return j.User },
-	"account":   func(j slurm.Job) string { return j.Account },
-	"partition": func(j slurm.Job) string { return j.Partition },
-	"qos":       func(j slurm.Job) string { return j.QOS },
-	"name":      func(j slurm.Job) string { return j.Name },
-	"state":     func(j slurm.Job) string { return string(j.State) },
-	"job":       func(j slurm.Job) string { return string(j.ID) },
-	"day":       func(j slurm.Job) string { return ended(j).Local().Format(time.DateOnly) },
-	"week": func(j slurm.Job) string {
+// groupings maps the name of each grouping to its name in Chinese and to a job's group in
+// it.
+var groupings = map[string]struct {
+	zh string
+	of func(slurm.Job) string
+}{
+	"user":      {"用户", func(j slurm.Job) string { return j.User }},
+	"account":   {"账户", func(j slurm.Job) string { return j.Account }},
+	"partition": {"分区", func(j slurm.Job) string { return j.Partition }},
+	"qos":       {"QOS", func(j slurm.Job) string { return j.QOS }},
+	"name":      {"名称", func(j slurm.Job) string { return j.Name }},
+	"state":     {"状态", func(j slurm.Job) string { return string(j.State) }},
+	"job":       {"作业", func(j slurm.Job) string { return string(j.ID) }},
+	"day":       {"日", func(j slurm.Job) string { return ended(j).Local().Format(time.DateOnly) }},
+	"week": {"周", func(j slurm.Job) string {
 		year, week := ended(j).Local().ISOWeek()
 		return fmt.Sprintf("%d-W%02d", year, week)
-	},
-	"month": func(j slurm.Job) string { return ended(j).Local().Format("2006-01") },
+	}},
+	"month": {"月", func(j slurm.Job) string { return ended(j).Local().Format("2006-01") }},
 }
 
 // groupsOf sums up the jobs by the given grouping. Groups of times are in order of
@@ -98,7 +102,7 @@ var groupings = map[string]func(slurm.Job) string{
 func groupsOf(jobs []HistoryJob, by string, price *float64) []HistoryGroup {
 	groups := []HistoryGroup{}
 	for _, j := range jobs {
-		of := groupings[by](j.Job)
+		of := groupings[by].of(j.Job)
 		i := slices.IndexFunc(groups, func(g HistoryGroup) bool { return g.Of == of })
 		if i < 0 {
 			i = len(groups)
@@ -121,16 +125,25 @@ func groupsOf(jobs []HistoryJob, by string, price *float64) []HistoryGroup {
 	return groups
 }
 
-func (g *HistoryGroup) add(j HistoryJob) {
-	g.Jobs++
-	g.GPUHours += j.GPUHours
-	g.Restarted += j.Restarts
-	if j.Goodput != nil {
-		if g.Goodput == nil {
-			g.Goodput = &GoodputHours{}
-		}
-		g.Goodput.add(*j.Goodput)
+// textAll is the name of the sum of all groups.
+var textAll = lang.Text{EN: "all", ZH: "合计"}
+
+// plus adds the sums of another group, or of a job.
+func (g *HistoryGroup) plus(o HistoryGroup) {
+	g.Jobs, g.GPUHours, g.Restarted, g.WaitedH = g.Jobs+o.Jobs, g.GPUHours+o.GPUHours, g.Restarted+o.Restarted, g.WaitedH+o.WaitedH
+	g.Completed, g.Failed, g.Cut, g.Cancelled = g.Completed+o.Completed, g.Failed+o.Failed, g.Cut+o.Cut, g.Cancelled+o.Cancelled
+	if o.Goodput != nil {
+		g.Goodput = cmp.Or(g.Goodput, &GoodputHours{})
+		g.Goodput.add(*o.Goodput)
 	}
+	if o.Cost != nil {
+		g.Cost = cmp.Or(g.Cost, new(float64))
+		*g.Cost += *o.Cost
+	}
+}
+
+func (g *HistoryGroup) add(j HistoryJob) {
+	g.plus(HistoryGroup{Jobs: 1, GPUHours: j.GPUHours, Restarted: j.Restarts, Goodput: j.Goodput})
 	if j.SubmittedAt != nil && j.StartedAt != nil && j.StartedAt.After(*j.SubmittedAt) {
 		g.WaitedH += j.StartedAt.Sub(*j.SubmittedAt).Hours()
 	}
@@ -159,8 +172,8 @@ func share(hours, all float64) string {
 // goodputTable shows each group's hours by purpose, and explains what they are based
 // on.
 func goodputTable(groups []HistoryGroup, by string, l lang.Lang) []view.Section {
-	t := &view.Table{Header: view.Columns(l, by+"|GPU hours|productive|lost|start-up|idle|unknown|waited h", groupName(by)+"|GPU 小时|有效|丢失|启动|空闲|未知|排队小时"), Spare: []int{7, 1}}
-	all := HistoryGroup{Of: lang.Text{EN: "all", ZH: "合计"}.In(l), Goodput: &GoodputHours{}}
+	t := &view.Table{Header: view.Columns(l, by+"|GPU hours|productive|lost|start-up|idle|unknown|waited h", groupings[by].zh+"|GPU 小时|有效|丢失|启动|空闲|未知|排队小时"), Spare: []int{7, 1}}
+	all := HistoryGroup{Of: textAll.In(l)}
 	row := func(g HistoryGroup) {
 		h := *g.Goodput
 		t.Rows = append(t.Rows, []string{
@@ -170,8 +183,7 @@ func goodputTable(groups []HistoryGroup, by string, l lang.Lang) []view.Section 
 	}
 	for _, g := range groups {
 		row(g)
-		all.Jobs, all.GPUHours, all.WaitedH = all.Jobs+g.Jobs, all.GPUHours+g.GPUHours, all.WaitedH+g.WaitedH
-		all.Goodput.add(*g.Goodput)
+		all.plus(g)
 	}
 	if len(groups) > 1 {
 		row(all)
@@ -182,17 +194,10 @@ func goodputTable(groups []HistoryGroup, by string, l lang.Lang) []view.Section 
 	}.With(all.Goodput.Judged, ops.Counted(all.Jobs, "job")).In(l)}}
 }
 
-// groupName returns a grouping's name in Chinese.
-func groupName(by string) string {
-	return map[string]string{
-		"user": "用户", "account": "账户", "partition": "分区", "qos": "QOS", "name": "名称", "state": "状态", "day": "日", "week": "周", "month": "月", "job": "作业",
-	}[by]
-}
-
 // groupTable shows one line for each group, and one for the sum.
 func groupTable(groups []HistoryGroup, by string, l lang.Lang) *view.Table {
-	t := &view.Table{Header: view.Columns(l, by+"|jobs|GPU hours|cost|completed|failed|cut off|cancelled|restarts|waited h", groupName(by)+"|作业数|GPU 小时|费用|完成|失败|被截断|取消|重启|排队小时"), Spare: []int{8, 9, 7, 1}}
-	all := HistoryGroup{Of: lang.Text{EN: "all", ZH: "合计"}.In(l)}
+	t := &view.Table{Header: view.Columns(l, by+"|jobs|GPU hours|cost|completed|failed|cut off|cancelled|restarts|waited h", groupings[by].zh+"|作业数|GPU 小时|费用|完成|失败|被截断|取消|重启|排队小时"), Spare: []int{8, 9, 7, 1}}
+	all := HistoryGroup{Of: textAll.In(l)}
 	row := func(g HistoryGroup) []string {
 		cost := ""
 		if g.Cost != nil {
@@ -206,15 +211,7 @@ func groupTable(groups []HistoryGroup, by string, l lang.Lang) *view.Table {
 	}
 	for _, g := range groups {
 		t.Rows = append(t.Rows, row(g))
-		all.Jobs, all.GPUHours, all.Restarted, all.WaitedH = all.Jobs+g.Jobs, all.GPUHours+g.GPUHours, all.Restarted+g.Restarted, all.WaitedH+g.WaitedH
-		all.Completed, all.Failed, all.Cut, all.Cancelled = all.Completed+g.Completed, all.Failed+g.Failed, all.Cut+g.Cut, all.Cancelled+g.Cancelled
-		if g.Cost != nil {
-			cost := *g.Cost
-			if all.Cost != nil {
-				cost += *all.Cost
-			}
-			all.Cost = &cost
-		}
+		all.plus(g)
 	}
 	if len(groups) > 1 {
 		t.Rows = append(t.Rows, row(all))

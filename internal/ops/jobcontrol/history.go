@@ -107,15 +107,7 @@ func history(ctx context.Context, c *ops.Call, in HistoryIn) (HistoryOut, error)
 	if len(users) == 1 {
 		f.User = users[0]
 	}
-	// The accounts know what a job was given; the queue knows only what the job asked
-	// for.
-	ask := cl.Jobs
-	if p, ok := cl.(interface {
-		Past(context.Context, slurm.Filter) ([]slurm.Job, error)
-	}); ok {
-		ask = p.Past
-	}
-	jobs, err := ask(ctx, f)
+	jobs, err := cl.Past(ctx, f)
 	if err != nil {
 		return out, c.SlurmError(err, "")
 	}

@@ -14,15 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// A changer is a cluster that can change its jobs.
-type changer interface {
-	Hold(context.Context, slurm.JobID) error
-	Release(context.Context, slurm.JobID) error
-	Requeue(context.Context, slurm.JobID) error
-	Update(context.Context, slurm.JobID, slurm.Update) error
-}
-
-// A restarter is a changer that can say beforehand that it would refuse to requeue a job,
+// A restarter is a cluster that can say beforehand that it would refuse to requeue a job,
 // and that starts what it requeues without the pause of a real Slurm.
 type restarter interface {
 	MayRequeue(context.Context, slurm.JobID) error
@@ -56,7 +48,9 @@ func (o ChangeOut) View(lang.Lang) view.Doc {
 
 // change makes one change to a job of the caller's. allow, unless it is nil, refuses
 // what the cluster or the job's state forbids, and asks for confirmation.
-func change(ctx context.Context, c *ops.Call, in JobIn, did lang.Text, allow func(ops.Cluster, slurm.Job) error, do func(changer) error) (ChangeOut, error) {
+func change(
+	ctx context.Context, c *ops.Call, in JobIn, did lang.Text, allow func(ops.Cluster, slurm.Job) error, do func(ops.Cluster) error,
+) (ChangeOut, error) {
 	cl, j, err := c.Job(ctx, in.Cluster, in.Job)
 	if err != nil {
 		return ChangeOut{}, err
@@ -69,11 +63,7 @@ func change(ctx context.Context, c *ops.Call, in JobIn, did lang.Text, allow fun
 			return ChangeOut{}, err
 		}
 	}
-	ch, err := ops.Capable[changer](cl, "jobs' changes")
-	if err != nil {
-		return ChangeOut{}, err
-	}
-	if err := do(ch); err != nil {
+	if err := do(cl); err != nil {
 		return ChangeOut{}, changeError(c, err, j)
 	}
 	out := ChangeOut{JobID: in.Job, Name: j.Name, State: j.State, Did: did.In(c.Lang)}
@@ -110,7 +100,7 @@ func Hold() ops.Op {
 
 func hold(ctx context.Context, c *ops.Call, in JobIn) (ChangeOut, error) {
 	return change(ctx, c, in, lang.Text{EN: "held; it keeps its age in the queue", ZH: "已暂停，保留排队时长"},
-		func(_ ops.Cluster, j slurm.Job) error { return requireWaiting(ctx, c, in, j) }, func(ch changer) error { return ch.Hold(ctx, in.Job) })
+		func(_ ops.Cluster, j slurm.Job) error { return requireWaiting(ctx, c, in, j) }, func(cl ops.Cluster) error { return cl.Hold(ctx, in.Job) })
 }
 
 // requireWaiting refuses to hold a job that has nothing waiting. Slurm would accept the
@@ -151,7 +141,7 @@ func release(ctx context.Context, c *ops.Call, in JobIn) (ChangeOut, error) {
 		runs = j.State == slurm.Running && !restWaits(ctx, c, in, j)
 		return nil
 	}
-	out, err := change(ctx, c, in, lang.Text{EN: "released", ZH: "已释放"}, look, func(ch changer) error { return ch.Release(ctx, in.Job) })
+	out, err := change(ctx, c, in, lang.Text{EN: "released", ZH: "已释放"}, look, func(cl ops.Cluster) error { return cl.Release(ctx, in.Job) })
 	if runs { // Slurm accepts the request and does nothing
 		out.Did = lang.Text{EN: "had started already: there was nothing to release", ZH: "早已启动，无需释放"}.In(c.Lang)
 	}
@@ -194,7 +184,7 @@ func requeue(ctx context.Context, c *ops.Call, in RequeueIn) (ChangeOut, error) 
 			ZH: "重新排队 %s（%s，%s，已运行 %s）会结束本次运行：最后一个检查点之后的计算会丢失",
 		}.With(j.ID, j.Name, ops.Counted(max(j.NumNodes, len(j.Nodes)), "node"), ops.Duration(j.ElapsedS)))
 	}
-	out, err := change(ctx, c, in.JobIn, lang.Text{EN: "requeued; Slurm starts it again after about two minutes", ZH: "已重新排队；Slurm 约两分钟后再次启动"}, allow, func(ch changer) error { return ch.Requeue(ctx, in.Job) })
+	out, err := change(ctx, c, in.JobIn, lang.Text{EN: "requeued; Slurm starts it again after about two minutes", ZH: "已重新排队；Slurm 约两分钟后再次启动"}, allow, func(cl ops.Cluster) error { return cl.Requeue(ctx, in.Job) })
 	if err == nil && atOnce {
 		out.Did = lang.Text{EN: "requeued; it starts again as soon as there is room", ZH: "已重新排队；有空闲节点时立即再次启动"}.In(c.Lang)
 	}
@@ -259,10 +249,6 @@ func update(ctx context.Context, c *ops.Call, in UpdateIn) (ChangeOut, error) {
 	if cl, err = c.Changing(cl, j); err != nil {
 		return ChangeOut{}, err
 	}
-	ch, err := ops.Capable[changer](cl, "jobs' changes")
-	if err != nil {
-		return ChangeOut{}, err
-	}
 	if in.Nodes > 0 && j.State != slurm.Pending {
 		return ChangeOut{}, &ops.Error{Code: ops.NotAllowed, Field: "nodes", Message: lang.Text{
 			EN: "job %s is %s: its number of nodes can be changed only while it waits",
@@ -271,16 +257,16 @@ func update(ctx context.Context, c *ops.Call, in UpdateIn) (ChangeOut, error) {
 	}
 	if in.Nodes > 0 && in.Nodes != j.NumNodes {
 		if s, ok := c.SpecOf(ctx, cl.Name(), j.ID); ok {
-			return resubmit(ctx, c, in, cl, ch, j, s)
+			return resubmit(ctx, c, in, cl, j, s)
 		}
 	}
 	if err := preflight.FitsPartition(ctx, cl, j, u); err != nil {
 		return ChangeOut{}, err
 	}
-	if err := ch.Update(ctx, in.Job, u); err != nil {
+	if err := cl.Update(ctx, in.Job, u); err != nil {
 		return ChangeOut{}, changeError(c, err, j)
 	}
-	after, err := awaitChange(ctx, c, cl, ch, j, u)
+	after, err := awaitChange(ctx, c, cl, j, u)
 	if err != nil {
 		return ChangeOut{}, err
 	}

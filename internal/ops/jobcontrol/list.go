@@ -28,7 +28,6 @@ type ListIn struct {
 	Idle      int           `json:"idle,omitempty" placeholder:"MINUTES" help:"only allocations on which no step has run for so many minutes" zh:"只列出已有这么多分钟没有运行任何步骤的作业"`
 	Jobs      []slurm.JobID `json:"-" arg:"" optional:"" name:"job" help:"only these jobs, ended ones too" zh:"只列出这些作业，包括已结束的"`
 	Watch     bool          `json:"-" help:"iteration, loss and time left of each, refreshed until q is pressed or all have ended" zh:"显示各作业的迭代、损失与剩余时间并持续刷新，按 q 或全部结束时退出"`
-	Short     bool          `json:"-" help:"job, name, state, elapsed and where only" zh:"只显示作业、名称、状态、用时与位置"`
 	Columns   []string      `json:"-" short:"O" placeholder:"COLUMN,…" help:"these columns, such as job,account,qos,left; a wrong name lists them all" zh:"显示这些列，例如 job,account,qos,left；写错时会列出全部列名"`
 	ops.OnCluster
 }
@@ -60,7 +59,6 @@ type ListOut struct {
 	Idle []slurm.IdleAllocation `json:"idle,omitempty"`
 	// Progress is how far the running jobs are, where the call asks to watch them.
 	Progress map[slurm.JobID]Progress `json:"progress,omitempty"`
-	short    bool
 	columns  []string
 	all      bool   // the call asks for ended jobs too
 	user     string // whose jobs the call asks for, as it named them
@@ -142,7 +140,7 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 	}
 	slices.SortStableFunc(jobs, func(a, b slurm.Job) int { return submitted(b).Compare(submitted(a)) })
 	out := ListOut{
-		Jobs: append([]slurm.Job{}, jobs...), short: in.Short, columns: in.Columns, user: in.User,
+		Jobs: append([]slurm.Job{}, jobs...), columns: in.Columns, user: in.User,
 		all: !f.Since.IsZero(), unchosen: c.Unchosen && in.Cluster == "", Missing: missing,
 	}
 	if in.Idle != 0 {
@@ -219,12 +217,12 @@ func onlyIdle(ctx context.Context, c *ops.Call, cl ops.Cluster, out *ListOut, mi
 		return ops.NegativeError("idle", minutes, lang.Text{EN: "minutes, such as 30", ZH: "分钟数，例如 30"})
 	}
 	s, err := ops.Capable[interface {
-		RunningSteps(ctx context.Context, user string) ([]slurm.Step, error)
+		RunningSteps(context.Context) ([]slurm.Step, error)
 	}](cl, "steps")
 	if err != nil {
 		return err
 	}
-	steps, err := s.RunningSteps(ctx, "")
+	steps, err := s.RunningSteps(ctx)
 	if err != nil {
 		return c.SlurmError(err, "")
 	}
@@ -268,11 +266,7 @@ func (o ListOut) jobsView(l lang.Lang) view.Doc {
 		return d
 	}
 	names := o.columns
-	switch {
-	case len(names) > 0:
-	case o.short:
-		names = shortColumns
-	default:
+	if len(names) == 0 {
 		names = usualColumns
 	}
 	d := view.Doc{Sections: []view.Section{{Table: jobTable(o.Jobs, names, len(o.columns) > 0, l)}}}

@@ -16,12 +16,18 @@ import (
 
 // brokenAt returns the first step whose newest job ended without completing.
 func brokenAt(steps []PipelineStep) string {
-	for _, s := range steps {
-		if s.BrokenNow() {
-			return s.Name
-		}
+	if i := slices.IndexFunc(steps, PipelineStep.BrokenNow); i >= 0 {
+		return steps[i].Name
 	}
 	return ""
+}
+
+// broken returns the step at which the pipeline broke; the zero step where it did not.
+func (o PipelineOut) broken() (step PipelineStep) {
+	if i := slices.IndexFunc(o.Steps, func(s PipelineStep) bool { return s.Name == o.BrokenAt }); i >= 0 {
+		return o.Steps[i]
+	}
+	return step
 }
 
 // BrokenNow reports whether the step's newest job ended without completing.
@@ -143,13 +149,7 @@ func (o PipelineOut) Says() lang.Text {
 	case done == len(o.Steps):
 		return lang.Text{EN: "%s: all steps are completed", ZH: "%s：全部步骤已完成"}.With(o.Name)
 	case o.BrokenAt != "":
-		state := ""
-		for _, s := range o.Steps {
-			if s.Name == o.BrokenAt {
-				state = string(s.State)
-			}
-		}
-		return lang.Text{EN: "%s: broke at %s (%s), %d of %d steps completed", ZH: "%s：在 %s 中断（%s），已完成 %d/%d 步"}.With(o.Name, o.BrokenAt, state, done, len(o.Steps))
+		return lang.Text{EN: "%s: broke at %s (%s), %d of %d steps completed", ZH: "%s：在 %s 中断（%s），已完成 %d/%d 步"}.With(o.Name, o.BrokenAt, o.broken().State, done, len(o.Steps))
 	default:
 		return lang.Text{EN: "%s: %d of %d steps completed", ZH: "%s：已完成 %d/%d 步"}.With(o.Name, done, len(o.Steps))
 	}
@@ -177,10 +177,8 @@ func (o PipelinesOut) View(l lang.Lang) view.Doc {
 // next returns the commands to run where the pipeline broke: one to see why, one to
 // continue.
 func (o PipelineOut) next() (commands []string) {
-	for _, s := range o.Steps {
-		if s.Name == o.BrokenAt && s.last() != "" {
-			commands = append(commands, "diagnose "+string(s.last()))
-		}
+	if id := o.broken().last(); id != "" {
+		commands = append(commands, "diagnose "+string(id))
 	}
 	if again := (PipelineRecord{File: o.File}).Resume(); o.File != "" && again != "" {
 		commands = append(commands, strings.TrimPrefix(again, "megatron-ops "))

@@ -64,7 +64,7 @@ func Priority() ops.Op {
 
 // A prioritizer is a cluster that tells what its jobs' priorities are made of.
 type prioritizer interface {
-	Priorities(context.Context, ...slurm.JobID) ([]slurm.Priority, error)
+	Priorities(context.Context, slurm.JobID) ([]slurm.Priority, error)
 	PriorityWeights(context.Context) (slurm.Priority, error)
 }
 

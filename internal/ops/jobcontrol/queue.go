@@ -20,7 +20,6 @@ type QueueIn struct {
 	User      string `json:"user,omitempty" short:"u" help:"this user's; several by commas; all where left out" zh:"该用户的作业；多个用逗号分隔；省略为所有人"`
 	Partition string `json:"partition,omitempty" short:"p" help:"only this partition's" zh:"只看该分区"`
 	Mine      bool   `json:"mine,omitempty" help:"only my own" zh:"只看我的"`
-	Short     bool   `json:"-" help:"job, place and start only" zh:"只显示作业、排位与预计开始"`
 	ops.OnCluster
 }
 
@@ -31,7 +30,6 @@ type QueueOut struct {
 	Reasons []ReasonOut `json:"reasons"`
 	// Total counts all waiting jobs, also those that the call does not select.
 	Total int `json:"total_waiting"`
-	short bool
 	// ranked is set if the cluster tells the jobs' priorities.
 	ranked bool
 }
@@ -76,7 +74,7 @@ func queue(ctx context.Context, c *ops.Call, in QueueIn) (QueueOut, error) {
 		return QueueOut{}, c.SlurmError(err, "")
 	}
 	users := usersOf(c, in.User, in.Mine)
-	out := QueueOut{Jobs: []Waiting{}, Reasons: []ReasonOut{}, short: in.Short}
+	out := QueueOut{Jobs: []Waiting{}, Reasons: []ReasonOut{}}
 	_, out.ranked = cl.(prioritizer)
 	for _, w := range inLine(all) {
 		out.Total++
@@ -222,13 +220,6 @@ func (o QueueOut) View(l lang.Lang) view.Doc {
 	more := ""
 	if n := len(o.Jobs) - rowsShown; n > 0 {
 		more = fmt.Sprintf(lang.Text{EN: "The first %d; %d more are waiting.", ZH: "仅列出前 %d 个，另有 %d 个在排队。"}.In(l), rowsShown, n)
-	}
-	if o.short {
-		t.Header = t.Header[:4]
-		for i := range t.Rows {
-			t.Rows[i] = t.Rows[i][:4]
-		}
-		return view.Doc{Sections: []view.Section{{Text: more, Table: t}}}
 	}
 	why := view.Section{Heading: lang.Text{EN: "why they wait", ZH: "等待原因"}.In(l)}
 	for _, r := range o.Reasons {

@@ -58,7 +58,6 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 		}}},
 		{Name: "a job without steps", Out: StatusOut{Job: failed, asked: true}},
 		{Name: "jobs", Out: ListOut{Jobs: []slurm.Job{running, waits, failed}}},
-		{Name: "jobs in short", Out: ListOut{Jobs: []slurm.Job{running, waits}, short: true}},
 		{Name: "no jobs that wait", Out: ListOut{unchosen: true}},
 		{Name: "no jobs", Out: ListOut{all: true}},
 		{Name: "idle jobs", Out: ListOut{Jobs: []slurm.Job{running}, Idle: []slurm.IdleAllocation{{Job: running, For: time.Hour, GPUHours: 16}}}},
@@ -68,9 +67,8 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 		{Name: "a queue", Out: QueueOut{ranked: true, Total: 9, Jobs: []Waiting{{Job: waits, Position: 1, InLine: 3}, {Job: slurm.Job{ID: "6", Reason: "Dependency"}, Tasks: 4}}, Reasons: []ReasonOut{
 			{Reason: "Priority", Jobs: 1, Says: "others go first", Do: "wait"}, {Reason: "Dependency", Jobs: 4, Says: "it waits for another"},
 		}}},
-		{Name: "a queue in short", Out: QueueOut{Jobs: []Waiting{{Job: waits, Position: 1, InLine: 3}}, short: true}},
 		{Name: "no queue", Out: QueueOut{Total: 9}},
-		{Name: "a long queue", Out: QueueOut{Jobs: many, short: true}},
+		{Name: "a long queue", Out: QueueOut{Jobs: many}},
 		{Name: "a priority", Out: PriorityOut{JobID: "8", Name: "gpt", Priority: 900, Position: 2, InLine: 3, Parts: []PriorityPart{{"age", 600, 1000, "grows"}, {"nice", -1, 0, "taken off"}}, Line: []Waiting{{Job: waits}}}},
 		{Name: "a priority out of line", Out: PriorityOut{JobID: "8", Reason: "JobHeldUser"}},
 		{Name: "accounts", Out: AccountsOut{
@@ -128,22 +126,22 @@ func (*site) QOS(context.Context) ([]slurm.QOS, error) {
 	return []slurm.QOS{{Name: "x"}, {Name: "y"}}, nil
 }
 
-func (s *site) Shares(context.Context, string) ([]slurm.Share, error) {
+func (s *site) Shares(context.Context) ([]slurm.Share, error) {
 	if s.shares == nil {
 		return nil, errors.New("no multifactor plugin")
 	}
 	return slices.Clone(s.shares), nil
 }
 
-func (*site) Priorities(_ context.Context, ids ...slurm.JobID) ([]slurm.Priority, error) {
-	return []slurm.Priority{{Job: ids[0], Total: 900, Age: 300, FairShare: 600, Nice: 5}}, nil
+func (*site) Priorities(_ context.Context, id slurm.JobID) ([]slurm.Priority, error) {
+	return []slurm.Priority{{Job: id, Total: 900, Age: 300, FairShare: 600, Nice: 5}}, nil
 }
 
 func (*site) PriorityWeights(context.Context) (slurm.Priority, error) {
 	return slurm.Priority{Age: 1000, QOS: 10}, nil
 }
 
-func (*site) RunningSteps(context.Context, string) ([]slurm.Step, error) {
+func (*site) RunningSteps(context.Context) ([]slurm.Step, error) {
 	return []slurm.Step{{ID: "1.0", State: slurm.Running}}, nil
 }
 

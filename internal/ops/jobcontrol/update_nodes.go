@@ -29,7 +29,7 @@ var submitItAnew = lang.Text{EN: "cancel it and submit it anew", ZH: "请取消�
 
 // awaitChange returns the job after a change of its request, once Slurm has reported
 // the result. A change after which the job could not start is undone.
-func awaitChange(ctx context.Context, c *ops.Call, cl ops.Cluster, ch changer, before slurm.Job, u slurm.Update) (slurm.Job, error) {
+func awaitChange(ctx context.Context, c *ops.Call, cl ops.Cluster, before slurm.Job, u slurm.Update) (slurm.Job, error) {
 	var after slurm.Job
 	var differs lang.Text
 	for end := c.Now().Add(changeTimeout); ; {
@@ -43,7 +43,7 @@ func awaitChange(ctx context.Context, c *ops.Call, cl ops.Cluster, ch changer, b
 			if before.TimeLimitS != nil {
 				back.TimeLimit = time.Duration(*before.TimeLimitS) * time.Second
 			}
-			_ = ch.Update(ctx, before.ID, back) // the error below is the same where this fails
+			_ = cl.Update(ctx, before.ID, back) // the error below is the same where this fails
 			return after, &ops.Error{
 				Code: ops.Failed, Field: "job", Message: lang.Text{
 					EN: "changed so, job %s could never start (%s), so it was changed back",
@@ -112,7 +112,7 @@ func changeWords(u slurm.Update) lang.Text {
 
 // resubmit replaces a waiting job by one with a script for another number of nodes,
 // which is planned first. The old job is held until the new one exists.
-func resubmit(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, ch changer, j slurm.Job, s job.Spec) (ChangeOut, error) {
+func resubmit(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, j slurm.Job, s job.Spec) (ChangeOut, error) {
 	if s.Array != "" || s.Chain != nil && *s.Chain > 1 || s.Every != "" {
 		return ChangeOut{}, ops.InputError("nodes",
 			lang.Text{EN: "job %s is one of several, whose script is made for %s", ZH: "作业 %s 是一组作业之一，其脚本按 %s生成"}.With(j.ID, ops.Counted(j.NumNodes, "node")),
@@ -134,13 +134,13 @@ func resubmit(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, ch 
 	if err := c.RequireYes(in.Yes, would); err != nil {
 		return ChangeOut{}, err
 	}
-	if err := ch.Hold(ctx, in.Job); err != nil {
+	if err := cl.Hold(ctx, in.Job); err != nil {
 		return ChangeOut{}, c.SlurmError(err, in.Job)
 	}
 	next.DryRun, next.Yes = false, true
 	made, err := runSubmit(ctx, c, next)
 	if err != nil || made.JobID == nil {
-		_ = ch.Release(context.WithoutCancel(ctx), in.Job)
+		_ = cl.Release(context.WithoutCancel(ctx), in.Job)
 		return ChangeOut{}, err
 	}
 	out := ChangeOut{JobID: *made.JobID, Replaces: in.Job, Name: j.Name, State: slurm.Pending}

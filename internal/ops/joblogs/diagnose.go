@@ -243,13 +243,10 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 // Requeues returns how the earlier runs of a job ended that was requeued and has not ended.
 // Only the accounts tell it; it returns nothing if they do not.
 func Requeues(ctx context.Context, cl ops.Cluster, j slurm.Job) []slurm.State {
-	accounts, ok := cl.(interface {
-		Past(context.Context, slurm.Filter) ([]slurm.Job, error)
-	})
-	if !ok || j.Restarts == 0 || len(j.Requeues) > 0 || j.State.Ended() {
+	if j.Restarts == 0 || len(j.Requeues) > 0 || j.State.Ended() {
 		return j.Requeues
 	}
-	past, _ := accounts.Past(ctx, slurm.Filter{IDs: []slurm.JobID{j.ID}}) // the job's state is known without them
+	past, _ := cl.Past(ctx, slurm.Filter{IDs: []slurm.JobID{j.ID}}) // the job's state is known without them
 	known, _ := slurm.Fold(j.ID, past)
 	return known.Requeues
 }
@@ -298,12 +295,11 @@ func evidence(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) dia
 		}
 	}
 	d.Resolve = resolver(ctx)
-	if s, ok := cl.(ops.Surveyor); ok && j.State != slurm.Running && j.State != slurm.Completed {
-		if all, err := s.Nodes(ctx); err == nil {
-			for _, n := range all {
-				if slices.Contains(j.Nodes, n.Name) && !n.Usable() {
-					d.FailedNodes = append(d.FailedNodes, n.Name)
-				}
+	if j.State != slurm.Running && j.State != slurm.Completed {
+		all, _ := cl.Nodes(ctx) // the logs are judged without them
+		for _, n := range all {
+			if slices.Contains(j.Nodes, n.Name) && !n.Usable() {
+				d.FailedNodes = append(d.FailedNodes, n.Name)
 			}
 		}
 	}

@@ -249,11 +249,10 @@ func lastLine(text string) string {
 // cpuPartition returns the partition that the call asks for, else one without GPUs that
 // accepts jobs, else "" for the default one.
 func cpuPartition(ctx context.Context, cl ops.Cluster, asked string) string {
-	s, ok := cl.(ops.Surveyor)
-	if asked != "" || !ok {
+	if asked != "" {
 		return asked
 	}
-	all, err := s.Partitions(ctx)
+	all, err := cl.Partitions(ctx)
 	if err != nil {
 		return ""
 	}

@@ -39,14 +39,11 @@ func sampleGPUs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, i
 	if j.State != slurm.Running {
 		return nil, &ops.Error{Code: ops.Failed, Field: "job", Message: lang.Text{EN: "job %s is %s: only a running job uses GPUs", ZH: "作业 %s 处于 %s：只有运行中的作业在使用 GPU"}.With(j.ID, j.State)}
 	}
-	ex, err := ops.Capable[ops.Executor](cl, "nodes' GPUs")
-	if err != nil {
-		return nil, err
-	}
 	argv := append([]string{"bash", "-c", `n=$1 pause=$2; shift 2; for ((i = 0; i < n; i++)); do ((i == 0)) || sleep "$pause"; "$@" || exit; done`, "sample", strconv.Itoa(times), strconv.Itoa(in.Sample)}, metrics.GPUQuery...)
 	var said []slurm.NodeOutput
+	var err error
 	for _, beside := range []bool{false, true} {
-		said, err = ex.Exec(ctx, slurm.Exec{Job: j.ID, Argv: argv, GPUs: beside, Limit: span + time.Minute})
+		said, err = cl.Exec(ctx, slurm.Exec{Job: j.ID, Argv: argv, GPUs: beside, Limit: span + time.Minute})
 		var all []metrics.GPUUse
 		for _, n := range said {
 			all = append(all, metrics.ReadGPUs(n.Node, n.Text)...)

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"io"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -200,61 +198,35 @@ func cleaned(line []byte) string {
 	return redact.Text(redact.Clean(string(line)))
 }
 
-// countBytes is how much of a file each of the parallel counters reads at a time.
-const countBytes = 4 << 20
+// countBytes is how much of a file is counted at a time.
+const countBytes = 1 << 20
 
 // lineStart returns the offset of a line, or of the last line where there are fewer.
-// All processors count together, so that a file of a gigabyte is fast.
 func lineStart(ctx context.Context, f *os.File, line int) (int64, error) {
-	type counted struct {
-		lines int
-		last  int64 // the offset behind the block's last newline; below 0: it has none
-		read  int
-		err   error
-	}
-	buffers := make([][]byte, runtime.GOMAXPROCS(0))
-	for i := range buffers {
-		buffers[i] = make([]byte, countBytes)
-	}
-	parts := make([]counted, len(buffers))
+	buffer := make([]byte, countBytes)
 	var at, start int64
-	for before := line - 1; before > 0; at += int64(len(parts)) * countBytes {
-		var all sync.WaitGroup
-		for i := range parts {
-			all.Go(func() {
-				from := at + int64(i)*countBytes
-				n, err := f.ReadAt(buffers[i], from)
-				block := buffers[i][:n]
-				parts[i] = counted{bytes.Count(block, []byte{'\n'}), -1, n, err}
-				if last := bytes.LastIndexByte(block, '\n'); last >= 0 {
-					parts[i].last = from + int64(last) + 1
-				}
-			})
+	for before := line - 1; before > 0 && ctx.Err() == nil; {
+		n, err := f.ReadAt(buffer, at)
+		block := buffer[:n]
+		lines := bytes.Count(block, []byte{'\n'})
+		if before <= lines { // the line begins in this block
+			for ; before > 0; before-- {
+				end := bytes.IndexByte(block, '\n') + 1
+				block, at = block[end:], at+int64(end)
+			}
+			return at, nil
 		}
-		all.Wait()
-		for i, p := range parts {
-			if before <= p.lines { // the line begins in this block
-				offset := 0
-				for ; before > 0; before-- {
-					offset += bytes.IndexByte(buffers[i][offset:p.read], '\n') + 1
-				}
-				return at + int64(i)*countBytes + int64(offset), nil
-			}
-			if before -= p.lines; p.last >= 0 {
-				start = p.last
-			}
-			switch {
-			case errors.Is(p.err, io.EOF):
-				return start, nil
-			case p.err != nil:
-				return 0, p.err
-			}
+		before -= lines
+		if last := bytes.LastIndexByte(block, '\n'); last >= 0 {
+			start = at + int64(last) + 1
 		}
-		if ctx.Err() != nil {
-			return 0, ctx.Err()
+		if at += int64(n); errors.Is(err, io.EOF) {
+			return start, nil
+		} else if err != nil {
+			return 0, err
 		}
 	}
-	return start, nil
+	return start, ctx.Err()
 }
 
 // find searches for lines from an offset on.

@@ -3,7 +3,6 @@ package joblogs
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -26,7 +25,6 @@ type MetricsIn struct {
 	GPU  string   `json:"gpu,omitempty" name:"gpu" placeholder:"KIND" help:"kind of GPU, for MFU; the specification's where left out" zh:"GPU 型号，用于计算 MFU；省略时取规格中的值"`
 	CSV  string   `json:"-" name:"csv" placeholder:"FILE" help:"write every iteration there" zh:"把每次迭代写入该文件"`
 	PNG  string   `json:"-" name:"png" placeholder:"FILE" help:"draw the curves there" zh:"把曲线画到该文件"`
-	JSON string   `json:"-" name:"json" placeholder:"FILE" help:"write the summary there" zh:"把汇总写入该文件"`
 	// Only people may sample: it starts a step in the job.
 	Sample  int `json:"-" name:"sample" placeholder:"SECONDS" help:"sample each GPU's memory at this interval, by a side step" zh:"以该间隔通过旁路作业步采样每张 GPU 的显存"`
 	Samples int `json:"-" name:"samples" placeholder:"N" help:"so many times; 5 where left out" zh:"采样次数，默认 5"`
@@ -144,13 +142,6 @@ func metricsOp(ctx context.Context, c *ops.Call, in MetricsIn) (MetricsOut, erro
 		if out.GPUs, err = sampleGPUs(ctx, c, cl, j, in); err != nil {
 			return out, err
 		}
-	}
-	if err := c.WriteFile("json", in.JSON, func(w io.Writer) error {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(out)
-	}); err != nil {
-		return out, err
 	}
 	return out, export(c, in, out.runs)
 }

@@ -287,7 +287,6 @@ func TestMetricsOfSeveralRuns(t *testing.T) {
 		"nothing was logged yet":     {[]string{"79"}, ops.Shell, "job", "79: no iteration was logged yet"},
 		"nothing is to come":         {[]string{"80"}, ops.Shell, "job", "80: no iteration was logged"},
 		"a folder that is not there": {[]string{"77", "--csv", "/nowhere/all.csv"}, ops.Shell, "csv", "no such file"},
-		"its summary":                {[]string{"77", "--json", "/nowhere/all.json"}, ops.Shell, "json", "no such file"},
 		"its picture":                {[]string{"77", "--png", "/nowhere/all.png"}, ops.Shell, "png", "no such file"},
 		"by an agent":                {[]string{"77", "--csv", "all.csv"}, ops.MCP, "csv", "in the shell only"},
 		"samples of two":             {[]string{"77", "78", "--sample", "1"}, ops.Shell, "sample", "GPUs are sampled of one job"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
@@ -30,11 +30,6 @@ type EarlierStep struct {
 	Start      time.Time `json:"start"`
 }
 
-// An estimator is a cluster that estimates a submission's start without queueing it.
-type estimator interface {
-	Test(context.Context, slurm.Submission) (slurm.Estimate, error)
-}
-
 // TryEarlierStart tries a waiting job's request with less time and fewer nodes. It
 // queues nothing.
 func TryEarlierStart(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) (*EarlierOut, error) {
@@ -44,10 +39,6 @@ func TryEarlierStart(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.J
 			lang.Text{EN: "leave it out", ZH: "请去掉"})
 	}
 	cl, err := actingFor(c, cl, j.User)
-	if err != nil {
-		return nil, err
-	}
-	t, err := ops.Capable[estimator](cl, "estimates")
 	if err != nil {
 		return nil, err
 	}
@@ -77,24 +68,64 @@ func TryEarlierStart(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.J
 	if n := max(j.NumNodes, 1); j.GPUs > 0 && j.GPUs%n == 0 {
 		s.Args = append(s.Args, "--gpus-per-node="+strconv.Itoa(j.GPUs/n))
 	}
-	given, sooner, err := cluster.Earlier(ctx, t, s)
+	out, err := tryLess(ctx, cl, s)
 	if err != nil {
 		return nil, c.SlurmError(err, j.ID)
 	}
-	return earlierOut(given, sooner), nil
+	return out, nil
 }
 
-// earlierOut returns the answer for a request: given is its own estimate, and sooner
-// are the smaller requests that start sooner.
-func earlierOut(given slurm.Estimate, sooner []cluster.Variant) *EarlierOut {
+// tryLess makes test submissions of s as it is, with half and a quarter of its time, and
+// with half and a quarter of its nodes. The answer has those that would start at least a
+// minute sooner; where s itself has no estimate, every one with an estimate. It queues
+// nothing and makes at most five requests.
+func tryLess(ctx context.Context, cl ops.Cluster, s slurm.Submission) (*EarlierOut, error) {
+	given, err := cl.Test(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	options, err := slurm.ReadDirectives(s.Script)
+	if err != nil {
+		return nil, err
+	}
+	args, err := slurm.ReadOptions(s.Args)
+	if err != nil {
+		return nil, err
+	}
+	options = append(options, args...)
+	var tries []EarlierStep
+	if d, ok := slurm.ParseDuration(options.Value("time")); ok && d >= 4*time.Minute {
+		tries = append(tries, EarlierStep{TimeLimitS: int64(d.Seconds() / 2)}, EarlierStep{TimeLimitS: int64(d.Seconds() / 4)})
+	}
+	var nodes int
+	if _, err := fmt.Sscanf(options.Value("nodes"), "%d", &nodes); err == nil {
+		for _, n := range []int{nodes / 2, nodes / 4} {
+			if n > 0 {
+				tries = append(tries, EarlierStep{Nodes: n})
+			}
+		}
+	}
 	out := &EarlierOut{Options: []EarlierStep{}}
 	if !given.Start.IsZero() {
 		out.AsItIs = &given.Start
 	}
-	for _, v := range sooner {
-		out.Options = append(out.Options, EarlierStep{v.Nodes, int64(v.Time.Seconds()), v.Estimate.Start})
+	for _, v := range tries {
+		less := s
+		if v.Nodes > 0 {
+			less.Args = append(slices.Clone(s.Args), fmt.Sprintf("--nodes=%d", v.Nodes))
+		} else {
+			less.Args = append(slices.Clone(s.Args), fmt.Sprintf("--time=%d", (v.TimeLimitS+59)/60))
+		}
+		e, refused := cl.Test(ctx, less)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		// Less may be refused, for example where the partition wants more nodes.
+		if v.Start = e.Start; refused == nil && !v.Start.IsZero() && (out.AsItIs == nil || given.Start.Sub(v.Start) >= time.Minute) {
+			out.Options = append(out.Options, v)
+		}
 	}
-	return out
+	return out, nil
 }
 
 // actingFor returns cl with the caller's rights, where the caller is user: what a
@@ -113,32 +144,24 @@ func LikelyStart(ctx context.Context, c *ops.Call, cl ops.Cluster, partition str
 	if err != nil || c.Who.User == "" {
 		return at, false
 	}
-	t, ok := cl.(estimator)
-	if !ok {
-		return at, false
-	}
 	one := 1
 	s := job.Spec{Name: "estimate", Worktree: "/tmp", Partition: partition, Nodes: &one, GPUsPerNode: &gpus, Time: "1:00:00", Cluster: cl.Name()}
 	sc, err := job.Render(s, job.Options{Version: c.Version, Site: c.SiteOf(s)})
 	if err != nil {
 		return at, false
 	}
-	e, err := t.Test(ctx, slurm.Submission{Script: sc.Text, Dir: s.Worktree})
+	e, err := cl.Test(ctx, slurm.Submission{Script: sc.Text, Dir: s.Worktree})
 	return e.Start, err == nil && !e.Start.IsZero()
 }
 
 // dryEarlier tries a job that is not submitted. It returns nil where the cluster cannot
 // estimate or would refuse the job: the plan's problems explain a refusal better.
 func dryEarlier(ctx context.Context, cl ops.Cluster, s job.Spec, sc job.Script) *EarlierOut {
-	t, ok := cl.(estimator)
-	if !ok {
+	out, err := tryLess(ctx, cl, slurm.Submission{Script: sc.Text, Dir: s.Worktree})
+	if err != nil || out.AsItIs == nil && len(out.Options) == 0 {
 		return nil
 	}
-	given, sooner, err := cluster.Earlier(ctx, t, slurm.Submission{Script: sc.Text, Dir: s.Worktree})
-	if err != nil || given.Start.IsZero() && len(sooner) == 0 {
-		return nil
-	}
-	return earlierOut(given, sooner)
+	return out
 }
 
 // Says describes in one sentence the smallest change that starts the job soonest; it is

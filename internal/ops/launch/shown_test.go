@@ -42,9 +42,9 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 	bare.High = 0
 	const gib = 1 << 30
 	parts := megatron.Memory{Bytes: 20 * gib, Parts: []megatron.MemoryPart{{Name: megatron.PartParameters, Bytes: 15.1 * gib}, {Name: "other", Bytes: 4.9 * gib}}}
-	files := make([]SyncFile, maxShown+2)
+	files := make([]cluster.TreeChange, maxShown+2)
 	for i := range files {
-		files[i] = SyncFile{Path: "f" + string(rune('a'+i)), Bytes: int64(i)}
+		files[i] = cluster.TreeChange{Path: "f" + string(rune('a'+i)), Bytes: int64(i)}
 	}
 	opstest.Pinned(t, *update, []opstest.Answer{
 		{Name: "changes", Out: DiffOut{From: "1", To: "2", Changes: []job.Change{{Field: "nodes", Old: "1", New: "2"}}, Script: "-a\n+b\n"}},
@@ -92,7 +92,7 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 		{Name: "as it is here", Out: SyncOut{Cluster: "far", To: "/w", Same: 3}},
 		{Name: "brought", Out: SyncOut{
 			Cluster: "far", To: "/w", Brought: true, Bytes: 3000,
-			Added: files, Changed: []SyncFile{{Path: "a\tb", EditedThere: true}}, Deleted: []SyncFile{{Path: "c", Bytes: 9, EditedThere: true}},
+			Added: files, Changed: []cluster.TreeChange{{Path: "a\tb", EditedThere: true}}, Deleted: []cluster.TreeChange{{Path: "c", Bytes: 9, EditedThere: true}},
 		}},
 		{Name: "differs", Out: SyncOut{
 			Cluster: "far", To: "/w", Changed: files[:maxShown], Unfinished: "then",

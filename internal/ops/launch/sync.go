@@ -32,14 +32,14 @@ type SyncIn struct {
 
 // SyncOut is the difference, and whether the folder was transferred.
 type SyncOut struct {
-	Cluster string     `json:"cluster"`
-	From    string     `json:"from"`
-	To      string     `json:"to"`
-	Added   []SyncFile `json:"added"`
-	Changed []SyncFile `json:"changed"`
-	Deleted []SyncFile `json:"deleted"`
-	Bytes   int64      `json:"bytes"`
-	Same    int        `json:"same"`
+	Cluster string               `json:"cluster"`
+	From    string               `json:"from"`
+	To      string               `json:"to"`
+	Added   []cluster.TreeChange `json:"added"`
+	Changed []cluster.TreeChange `json:"changed"`
+	Deleted []cluster.TreeChange `json:"deleted"`
+	Bytes   int64                `json:"bytes"`
+	Same    int                  `json:"same"`
 	// LeftOut lists links that lead out of the folder. Unfinished says who made an
 	// earlier transfer that broke off while it put files in place. Jobs lists the
 	// caller's jobs that wait or run in the destination.
@@ -52,15 +52,6 @@ type SyncOut struct {
 	// that the caller agreed to.
 	digest string
 	other  bool
-}
-
-// A SyncFile is one file that differs.
-type SyncFile struct {
-	Path  string `json:"path"`
-	Bytes int64  `json:"bytes"`
-	// EditedThere reports that somebody changed the file on the cluster since it was
-	// transferred.
-	EditedThere bool `json:"edited_there,omitempty"`
 }
 
 // Sync returns the operation sync.
@@ -206,7 +197,7 @@ func (b treeTransfer) with(ctx context.Context, c *ops.Call, do func(*cluster.So
 		return out, c.SlurmError(err, "")
 	}
 	out.digest = d.Digest()
-	out.Added, out.Changed, out.Deleted = filesOf(d.Added), filesOf(d.Changed), filesOf(d.Deleted)
+	out.Added, out.Changed, out.Deleted = shownFiles(d.Added), shownFiles(d.Changed), shownFiles(d.Deleted)
 	out.Bytes, out.Same, out.Unfinished, out.Brought = d.Bytes, d.Same, d.Unfinished, brought
 	for _, p := range t.Outside {
 		out.LeftOut = append(out.LeftOut, printable(p))
@@ -225,10 +216,11 @@ func (b treeTransfer) with(ctx context.Context, c *ops.Call, do func(*cluster.So
 	return out, nil
 }
 
-func filesOf(all []cluster.TreeChange) []SyncFile {
-	files := []SyncFile{}
-	for _, f := range all {
-		files = append(files, SyncFile{printable(f.Path), f.Bytes, f.EditedThere})
+// shownFiles returns the files with paths that can be printed.
+func shownFiles(all []cluster.TreeChange) []cluster.TreeChange {
+	files := append([]cluster.TreeChange{}, all...)
+	for i := range files {
+		files[i].Path = printable(files[i].Path)
 	}
 	return files
 }
@@ -252,7 +244,7 @@ func (o SyncOut) lines() []lang.Text {
 	var all []lang.Text
 	for _, k := range []struct {
 		mark  string
-		files []SyncFile
+		files []cluster.TreeChange
 	}{{"+", o.Added}, {"~", o.Changed}, {"-", o.Deleted}} {
 		for _, f := range k.files[:min(len(k.files), maxShown)] {
 			line := lang.Same(k.mark + " " + f.Path)

@@ -18,7 +18,7 @@ func TestPathsOfATreeAreShownAsTheyCanBe(t *testing.T) {
 		"two\nlines":     `"two\nlines"`,
 		"broken\xff.txt": `"broken\xff.txt"`,
 	} {
-		require.Equal(t, []SyncFile{{Path: shown, Bytes: 7, EditedThere: true}}, filesOf([]cluster.TreeChange{{Path: path, Bytes: 7, EditedThere: true}}))
+		require.Equal(t, []cluster.TreeChange{{Path: shown, Bytes: 7, EditedThere: true}}, shownFiles([]cluster.TreeChange{{Path: path, Bytes: 7, EditedThere: true}}))
 	}
-	require.Equal(t, []SyncFile{}, filesOf(nil), "a list for agents, never null")
+	require.Equal(t, []cluster.TreeChange{}, shownFiles(nil), "a list for agents, never null")
 }

@@ -75,6 +75,33 @@ func TestAWaitingJobIsTriedWithLess(t *testing.T) {
 	require.ErrorContains(t, err, "refused")
 }
 
+// startsSite estimates a start for each request by the request's last option.
+type startsSite struct {
+	opstest.Bare
+	at map[string]time.Time
+}
+
+func (s startsSite) Test(_ context.Context, asked slurm.Submission) (slurm.Estimate, error) {
+	return slurm.Estimate{Start: s.at[append([]string{""}, asked.Args...)[len(asked.Args)]]}, nil
+}
+
+func TestAStartIsSoonerByAMinuteAtLeast(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	script := slurm.Submission{Script: "#!/bin/sh\n#SBATCH --nodes=4 --time=16\n"}
+	out, err := tryLess(t.Context(), startsSite{at: map[string]time.Time{
+		"":         at,
+		"--time=8": at.Add(-time.Minute), "--time=4": at.Add(-59 * time.Second),
+		"--nodes=2": at.Add(-time.Hour), "--nodes=1": at.Add(time.Hour),
+	}}, script)
+	require.NoError(t, err)
+	require.Equal(t, []EarlierStep{{TimeLimitS: 480, Start: at.Add(-time.Minute)}, {Nodes: 2, Start: at.Add(-time.Hour)}}, out.Options)
+	out, err = tryLess(t.Context(), startsSite{at: map[string]time.Time{"--nodes=1": at}}, script)
+	require.NoError(t, err)
+	require.Nil(t, out.AsItIs)
+	require.Equal(t, []EarlierStep{{Nodes: 1, Start: at}}, out.Options, "a known start is sooner than none")
+}
+
 func TestWhenOneNodeWouldStart(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)

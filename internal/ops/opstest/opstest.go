@@ -25,6 +25,7 @@ import (
 
 // A Site is a cluster that answers from a map and keeps the submissions that it gets.
 type Site struct {
+	Bare
 	KnownJobs map[slurm.JobID]slurm.Job
 	Submitted []slurm.Submission
 	// Refuse is the error of each submission, if it is not nil.
@@ -79,6 +80,12 @@ func (s *Site) Jobs(_ context.Context, f slurm.Filter) ([]slurm.Job, error) {
 		}
 	}
 	return out, nil
+}
+
+// Past returns the jobs that match f, ended ones included.
+func (s *Site) Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
+	f.All = f.All || f.Since.IsZero()
+	return s.Jobs(ctx, f)
 }
 
 // Cancel marks the job as cancelled.

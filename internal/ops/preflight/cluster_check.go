@@ -56,20 +56,17 @@ func Stopped(full job.Spec, ps []rules.Problem) []rules.Problem {
 // nodes can satisfy the request is an error only where all nodes are in service: Slurm
 // says the same about a job that would wait for drained nodes.
 func testOnly(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec, sc job.Script) []rules.Problem {
-	t, ok := cl.(interface {
-		Test(context.Context, slurm.Submission) (slurm.Estimate, error)
-	})
-	if !ok || sc.Text == "" {
+	if sc.Text == "" {
 		return nil
 	}
-	_, err := t.Test(ctx, slurm.Submission{Script: sc.Text, Dir: s.Worktree})
+	_, err := cl.Test(ctx, slurm.Submission{Script: sc.Text, Dir: s.Worktree})
 	if !errors.Is(err, slurm.ErrRejected) {
 		return nil
 	}
 	row := documentRule{id: "slurm-refuses", field: refusedField(err.Error()), fix: slurm.FixOf(err)}
 	said := phrase("Slurm would refuse it: %s", "Slurm 会拒绝该作业：%s", slurmWords(err))
-	if sv, ok := cl.(ops.Surveyor); ok && noSuchNodes.Match(err.Error()) {
-		if nodes, err := sv.Nodes(ctx); err != nil || slices.ContainsFunc(nodes, func(n slurm.Node) bool { return !n.Usable() }) {
+	if noSuchNodes.Match(err.Error()) {
+		if nodes, err := cl.Nodes(ctx); err != nil || slices.ContainsFunc(nodes, func(n slurm.Node) bool { return !n.Usable() }) {
 			row.severity = rules.Warning
 			said = phrase("no nodes that are in service can run it, and others are out of service: it may wait for them", "当前可用的节点都无法运行该作业，另有节点停用：它可能要等这些节点恢复")
 		}

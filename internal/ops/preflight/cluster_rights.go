@@ -43,10 +43,8 @@ func rights(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec) []rule
 	}); ok {
 		asking.Go(func() { allows, _ = l.PartitionLimits(ctx) })
 	}
-	if sv, ok := cl.(ops.Surveyor); ok {
-		asking.Go(func() { parts, _ = sv.Partitions(ctx) })
-		asking.Go(func() { nodes, _ = sv.Nodes(ctx) })
-	}
+	asking.Go(func() { parts, _ = cl.Partitions(ctx) })
+	asking.Go(func() { nodes, _ = cl.Nodes(ctx) })
 	if a, ok := cl.(associator); ok {
 		asking.Go(func() { mine, _ = a.Associations(ctx, c.Who.User) })
 	}
@@ -153,11 +151,10 @@ func (r *request) excess(p slurm.Partition) []rules.Problem {
 // FitsPartition refuses a change beyond what the job's partition gives to any job:
 // Slurm would accept it, and the job would wait for ever.
 func FitsPartition(ctx context.Context, cl ops.Cluster, j slurm.Job, u slurm.Update) error {
-	sv, ok := cl.(ops.Surveyor)
-	if !ok || cl.Kind() == "local" || j.State != slurm.Pending {
+	if cl.Kind() == "local" || j.State != slurm.Pending {
 		return nil
 	}
-	parts, err := sv.Partitions(ctx)
+	parts, err := cl.Partitions(ctx)
 	if err != nil {
 		return nil //nolint:nilerr // what the cluster does not tell is not judged
 	}

@@ -63,12 +63,12 @@ func (c *Cluster) requeue(id slurm.JobID, order func(record) error) error {
 	})
 }
 
-// Update changes the time limit or the comment of a job, and the number of nodes of a
-// pending job. It refuses changes of the partition, QOS, priority and excluded nodes,
-// which have no meaning on one machine.
+// Update changes the time limit of a job, and the number of nodes of a pending job. It
+// refuses changes of the partition, QOS and excluded nodes, which have no meaning on one
+// machine.
 func (c *Cluster) Update(_ context.Context, id slurm.JobID, u slurm.Update) error {
 	op := "update " + string(id)
-	if u.Partition != "" || u.QOS != "" || u.Priority != nil || len(u.Exclude) > 0 {
+	if u.Partition != "" || u.QOS != "" || len(u.Exclude) > 0 {
 		return slurm.Refused(op, lang.Text{EN: "this machine has no partitions, QOS or priorities to change", ZH: "本机没有可修改的分区、QOS 或优先级"}.Err())
 	}
 	if u.NumNodes > c.Size {
@@ -84,9 +84,6 @@ func (c *Cluster) Update(_ context.Context, id slurm.JobID, u slurm.Update) erro
 		return c.store.updateControl(r.Job.ID, func(ctl *control) {
 			if u.TimeLimit > 0 {
 				ctl.TimeLimit = &u.TimeLimit
-			}
-			if u.Comment != nil {
-				ctl.Comment = u.Comment
 			}
 			if u.NumNodes > 0 {
 				ctl.Nodes = u.NumNodes

@@ -279,9 +279,6 @@ func (c *Cluster) view(r record) slurm.Job {
 	j := r.Job
 	j.Cluster, j.Earlier = c.name, r.Earlier
 	ctl := c.store.control(j.ID)
-	if ctl.Comment != nil {
-		j.Comment = *ctl.Comment
-	}
 	if ctl.TimeLimit != nil {
 		j.TimeLimitS = new(int64(*ctl.TimeLimit / time.Second))
 	}

@@ -40,19 +40,8 @@ type request struct {
 	ArrayLimit       int
 }
 
-// accepted are the options of sbatch that are ignored because they have no meaning on
-// one machine. An option that is neither here nor in readers is refused, as sbatch
-// does.
-var accepted = strings.Fields(`acctg-freq batch bb bbf burst-buffer cluster-constraint clusters constraint container
-	contiguous core-spec cores-per-socket cpu-freq cpus-per-gpu deadline delay-boot distribution
-	exclude exclusive export-file get-user-env gid gpu-bind gpu-freq gres-flags hint ignore-pbs
-	immediate input licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu
-	mem-per-gpu mincpus network nice nodefile nodelist no-kill oom-kill-step overcommit oversubscribe
-	parsable power prefer priority profile propagate quiet reboot reservation resv-ports share
-	sockets-per-node spread-job switches test-only thread-spec threads-per-core time-min tmp tres-bind
-	tres-per-task uid use-min-nodes verbose wait wait-all-nodes wckey tres-per-job segment`)
-
-// readers set the fields of a request for the options that have a meaning here.
+// readers set the fields of a request for the options that have a meaning here. Other
+// options of sbatch are ignored.
 var readers = map[string]func(r *request, v string) error{
 	"job-name":  func(r *request, v string) error { r.Name = v; return nil },
 	"account":   func(r *request, v string) error { r.Account = v; return nil },
@@ -211,13 +200,11 @@ func newRequest(s slurm.Submission, nodes, gpus int) (request, error) {
 		return r, err
 	}
 	for _, o := range append(directives, args...) {
-		read, known := readers[o.Name]
-		switch {
-		case known:
+		if read := readers[o.Name]; read != nil {
 			if err := read(&r, o.Value); err != nil {
 				return r, err
 			}
-		case !slices.Contains(accepted, o.Name):
+		} else if _, _, known := slurm.BatchOption(o.Name); !known {
 			return r, slurm.Sayf("unrecognized option '--%s'", o.Name)
 		}
 	}

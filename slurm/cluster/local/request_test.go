@@ -285,7 +285,6 @@ func TestWhatIsAskedOfAJob(t *testing.T) {
 	t.Parallel()
 	c := storedJobs(t, slurm.Pending, slurm.Running)
 	supervised(t, c, "1", "2")
-	words := "mine"
 	for _, tt := range []struct {
 		name string
 		ask  func(id slurm.JobID) error
@@ -295,7 +294,6 @@ func TestWhatIsAskedOfAJob(t *testing.T) {
 		{"release", func(id slurm.JobID) error { return c.Release(t.Context(), id) }, [2]string{}},
 		{"requeue", func(id slurm.JobID) error { return c.Requeue(t.Context(), id) }, [2]string{"Job is pending execution", ""}},
 		{"time", func(id slurm.JobID) error { return c.Update(t.Context(), id, slurm.Update{TimeLimit: time.Hour}) }, [2]string{}},
-		{"comment", func(id slurm.JobID) error { return c.Update(t.Context(), id, slurm.Update{Comment: &words}) }, [2]string{}},
 		{"nodes", func(id slurm.JobID) error { return c.Update(t.Context(), id, slurm.Update{NumNodes: 64}) }, [2]string{"", "Job is no longer pending execution"}},
 		{"more nodes", func(id slurm.JobID) error { return c.Update(t.Context(), id, slurm.Update{NumNodes: 65}) }, [2]string{"Node count specification invalid", "Node count specification invalid"}},
 		{"partition", func(id slurm.JobID) error { return c.Update(t.Context(), id, slurm.Update{Partition: "p"}) }, [2]string{"no partitions", "no partitions"}},
@@ -320,7 +318,7 @@ func TestWhatIsAskedOfAJob(t *testing.T) {
 	require.Equal(t, []int{0, 1}, []int{c.store.control("2").Nodes, c.store.control("2").Requeue})
 	j, err := c.Job(t.Context(), "2")
 	require.NoError(t, err)
-	require.Equal(t, []string{"here", "mine", "3600"}, []string{j.Cluster, j.Comment, strconv.FormatInt(*j.TimeLimitS, 10)})
+	require.Equal(t, []string{"here", "3600"}, []string{j.Cluster, strconv.FormatInt(*j.TimeLimitS, 10)})
 	require.GreaterOrEqual(t, j.ElapsedS, int64(90))
 	require.NoError(t, c.Cancel(t.Context(), "2"))
 	require.True(t, c.store.control("2").Cancel)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
@@ -219,7 +220,7 @@ func (s *srun) start(t task, input string, pipes *sync.WaitGroup) (*exec.Cmd, er
 	env := s.taskEnviron(t)
 	cmd.Env = env.entries()
 	cmd.Dir = s.Chdir
-	if path := lookIn(env["PATH"], s.Argv[0]); path != "" {
+	if path := cluster.LookIn(cmd.Env, s.Argv[0]); path != "" {
 		cmd.Path, cmd.Err = path, nil
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -266,20 +267,6 @@ func (s *srun) start(t task, input string, pipes *sync.WaitGroup) (*exec.Cmd, er
 		w.Close()
 	}
 	return cmd, err
-}
-
-// lookIn finds a program in path, the job's own PATH, or returns "".
-func lookIn(path, name string) string {
-	if strings.Contains(name, "/") {
-		return ""
-	}
-	for _, dir := range filepath.SplitList(path) {
-		full := filepath.Join(dir, name)
-		if info, err := os.Stat(full); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return full
-		}
-	}
-	return ""
 }
 
 // label copies lines and puts the task's number before each.

@@ -33,23 +33,18 @@ type step struct {
 	nodesSet     int
 }
 
-// stepFlags are srun's options without a value that have a meaning here. stepIgnored are the
-// options that have none on one machine.
-var (
-	stepFlags = map[string]func(*step){
-		"label":            func(s *step) { s.Label = true },
-		"kill-on-bad-exit": func(s *step) { s.KillOnBad = true },
-		"quiet":            func(s *step) { s.Quiet = true },
-	}
-	stepIgnored = strings.Fields(`account accel-bind acctg-freq bcast constraint contiguous core-spec cores-per-socket
-		cpu-bind cpu-freq cpus-per-gpu deadline dependency disable-status distribution epilog exact exclusive
-		external-launcher extra-node-info gpu-bind gpu-freq gres-flags hint interactive jobid licenses mem mem-bind
-		mem-per-cpu mem-per-gpu mincpus mpi network nice no-allocate no-kill ntasks-per-core ntasks-per-gpu
-		ntasks-per-socket open-mode overcommit overlap oversubscribe partition preserve-env priority profile prolog
-		propagate pty qos reservation resv-ports send-libs slurmd-debug sockets-per-node spread-job task-epilog
-		task-prolog thread-spec threads threads-per-core tmp tres-bind tres-per-task treewidth time-min unbuffered
-		use-min-nodes verbose whole exclude comment immediate msg-timeout relative het-group`)
-)
+// stepFlags are srun's options without a value that have a meaning here.
+var stepFlags = map[string]func(*step){
+	"label":            func(s *step) { s.Label = true },
+	"kill-on-bad-exit": func(s *step) { s.KillOnBad = true },
+	"quiet":            func(s *step) { s.Quiet = true },
+}
+
+// cannotIgnore reports whether a step without that option would be another step: one
+// outside of its container, or of one program in place of several.
+func cannotIgnore(option string) bool {
+	return strings.HasPrefix(option, "container-") || option == "multi-prog"
+}
 
 // stepValues set the fields of a step for srun's options with a value.
 var stepValues = map[string]func(s *step, v string) error{
@@ -122,10 +117,12 @@ func readStep(args []string, env environ, allocated []string) (step, error) {
 		}
 		name, value, has := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 		var takes slurm.Argument
+		var known bool
 		if strings.HasPrefix(arg, "--") {
-			name, takes, _ = slurm.StepOption(name)
+			name, takes, known = slurm.StepOption(name)
 		} else {
 			name, takes = slurm.StepLetter(arg[1])
+			known = name != ""
 			value, has = arg[2:], len(arg) > 2
 			if takes == slurm.NoArgument && has {
 				// Flags may be joined, as in -lu.
@@ -133,7 +130,7 @@ func readStep(args []string, env environ, allocated []string) (step, error) {
 			}
 		}
 		read, set := stepValues[name], stepFlags[name]
-		if read == nil && set == nil && !slices.Contains(stepIgnored, name) {
+		if !known || cannotIgnore(name) {
 			return s, slurm.Sayf("unrecognized option '%s'", arg)
 		}
 		if set != nil && value != "0" {

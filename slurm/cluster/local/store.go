@@ -49,7 +49,6 @@ type control struct {
 	Hold      *bool          `json:",omitempty"`
 	Requeue   int            `json:",omitempty"` // the number of restarts that are ordered
 	TimeLimit *time.Duration `json:",omitempty"`
-	Comment   *string        `json:",omitempty"`
 	Nodes     int            `json:",omitempty"`
 	// Signals holds the names of the signals to send, oldest first.
 	Signals []string `json:",omitempty"`
