@@ -236,6 +236,9 @@ func readPaste(ctx context.Context, c *ops.Call, text string) (spec map[string]a
 			text = found.Specs[0]
 		}
 	}
+	if err := job.CheckYAML([]byte(text)); err != nil {
+		return nil, ops.FieldErrors(err)
+	}
 	err = yaml.Unmarshal([]byte(text), &spec)
 	return spec, err
 }

@@ -2,6 +2,7 @@ package bot_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"strings"
 	"sync/atomic"
@@ -133,6 +134,25 @@ func TestAFormIsBegunWithAPastedScript(t *testing.T) {
 		change(s, form, "form_read", "read", map[string]string{"text": "#!/bin/bash\n#SBATCH --job-name=old\n#SBATCH --nodes=4\n#SBATCH --partition=prod\n#SBATCH --time=02:00:00\ncd /lustre/ada/Megatron-LM\nsrun python -m torch.distributed.run pretrain_gpt.py --num-layers 24\n"})
 		form = shownView(s, form["id"], `"initial_value":"old"`, `"initial_value":"4"`, "--num-layers 24")
 		require.NotContains(t, slacktest.JSON(form), "Read it into the form")
+	})
+}
+
+// A short text with aliases of aliases would be a value larger than the machine's memory.
+func TestAPastedSpecificationIsNotExpanded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, surveyed)
+		s.Slash("submit")
+		form := openedForm(s, 1)
+		change(s, form, "form_begin", "paste", nil)
+		form = shownView(s, form["id"], "Read it into the form")
+		var b strings.Builder
+		b.WriteString("name: a\na0: &a0 [x]\n")
+		for i := 1; i <= 4; i++ {
+			fmt.Fprintf(&b, "a%d: &a%[1]d [%s]\n", i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 10), ","))
+		}
+		change(s, form, "form_read", "read", map[string]string{"text": b.String()})
+		shownView(s, form["id"], "aliases and tags are not taken", "write the value out")
 	})
 }
 

@@ -35,6 +35,13 @@ func parse(data []byte) (tree.Node, error) {
 	return parseYAML(bytes.TrimPrefix(data, []byte("\ufeff")))
 }
 
+// CheckYAML returns an error where text is no YAML that a specification may be: too large, too deep, or with
+// aliases, of which few make a very large value.
+func CheckYAML(text []byte) error {
+	_, err := parse(text)
+	return err
+}
+
 func atMostLevels() lang.Text { return phrase("at most %d levels", "最多 %d 层", maxDepth) }
 
 // notSpec returns an error about the text as a whole.
