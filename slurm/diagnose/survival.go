@@ -312,42 +312,6 @@ func (j *job) failureReportedAfter(e *scan.Event) bool {
 	})
 }
 
-// progressSince counts the reports of iterations after an event, by position in its file and by time in
-// others. If launchers tag lines, or srun runs several tasks, they pass on whole lines, so all that a
-// progress bar wrote comes at once when its line ends: such reports count once. If several ranks report
-// each step, the count is that of the rank with the most reports, as the others only finish their
-// current step. Untagged reports may all be of one step.
-func (j *job) progressSince(e *scan.Event) (most int) {
-	byLine := j.deathSeen() && j.manyProcesses()
-	by := map[logline.Tag]int{}
-	step := ""
-	for i, f := range j.files {
-		for k, m := range f.Progress {
-			if (m.Tag != logline.NoTag || byLine) && k > 0 && f.Progress[k-1].Off == m.Off {
-				continue
-			}
-			after := m.Off > e.Off
-			if i != e.File {
-				at, ok := logline.ParseTime(m.Text)
-				latest := e.Latest()
-				after = !latest.IsZero() && ok && at.Year() != logline.Yearless && at.After(latest.Add(skew))
-			}
-			if after && byLine && m.Tag == logline.NoTag {
-				n := m.Step()
-				if n != "" && n == step { // another rank's report of the same step
-					continue
-				}
-				step = n
-			}
-			if after {
-				by[m.Tag]++
-				most = max(most, by[m.Tag])
-			}
-		}
-	}
-	return most
-}
-
 // fromScript reports whether the batch script or a command of it wrote a line. The script may go on
 // after it.
 func fromScript(e *scan.Event) bool {
