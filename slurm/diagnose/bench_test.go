@@ -106,6 +106,43 @@ func BenchmarkFolder(b *testing.B) {
 	}
 }
 
+// BenchmarkDifferentErrors diagnoses folders of small logs, each with errors of words of its own. Four times
+// as many logs must take about four times as long.
+func BenchmarkDifferentErrors(b *testing.B) {
+	for _, n := range []int{512, 2048} {
+		dir := b.TempDir()
+		for i := range n {
+			require.NoError(b, os.WriteFile(filepath.Join(dir, fmt.Sprintf("rank%04d.err", i)), []byte(differentErrors(i)), 0o600))
+		}
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				_, err := diagnose.Path(context.Background(), dir, diagnose.Context{JobState: "ENDED"})
+				require.NoError(b, err)
+			}
+		})
+	}
+}
+
+// differentErrors returns a log in which one program logs four exceptions and goes on after each, and at
+// last ends by another one. No other log has the same words.
+func differentErrors(log int) string {
+	var s strings.Builder
+	word := func(k int) string {
+		return strings.Map(func(r rune) rune { return r - '0' + 'a' }, fmt.Sprintf("%05d", 10*log+k))
+	}
+	for k := range 5 {
+		fmt.Fprintf(&s, "Traceback (most recent call last):\n  File \"/w/%[1]s.py\", line 9, in %[1]s\n    read()\n"+
+			"ValueError: cannot read the shard %[1]s\n", word(k))
+		for i := range 40 * min(1, 4-k) {
+			if log%2 == 0 { // every second program prints the time
+				fmt.Fprintf(&s, "[2026-06-11 10:%02d:%02d] ", k, i)
+			}
+			fmt.Fprintf(&s, "iteration %d/ 500 | lm loss: 2.%d |\n", 40*k+i, i)
+		}
+	}
+	return s.String()
+}
+
 // searcher returns the fastest installed search tool with its arguments.
 func searcher(dir string) (string, []string) {
 	pattern := strings.NewReplacer("(", `\(`, ")", `\)`).Replace(strings.Join(literals, "|"))

@@ -171,3 +171,14 @@ func TestABuildWithoutCUDA(t *testing.T) {
 		require.Equal(t, outcome.ExtensionABI, diagnosetest.Text(t, diagnosetest.Raised(line)).Class, line)
 	}
 }
+
+// Slurm's word on a dead node counts whatever the other nodes still write.
+func TestStepsAfterTheFailureOfANode(t *testing.T) {
+	steps := diagnosetest.Rounds(20, " iteration {n}/ 400 | elapsed time per iteration (ms): 5000.0 | lm loss: 2.0E+00 |\n")
+	for _, line := range []string{
+		"srun: error: Node failure on gpu7\n",
+		"slurmstepd: error: *** JOB 7 ON gpu1 CANCELLED AT 2026-03-01T10:06:00 DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***\n",
+	} {
+		require.Equal(t, outcome.SlurmNodeFail, diagnosetest.Old(t, steps+line+steps).Class, line)
+	}
+}

@@ -14,14 +14,17 @@ import (
 // doneWords match words with which programs and scripts report success, at their end or after each
 // round of a loop.
 var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|succeeded|saved|written|wrote|ended|generated|passed|ran for \d[\d.]* ?[smh]\w*)\b` +
-	`|完成|结束|已保存|成功|完了|終了|완료|сохран[её]н|заверш[её]н|закончен|успешно` +
-	`|\b(?:guardad[oa]s?|salv[oa]s?|gespeichert)\b|\benregistrée?s?` +
-	`|conclu[ií]d[oa]|com sucesso|con éxito|terminad[oa]|finalizad[oa]|completad[oa]|terminée?\b|avec succès|abgeschlossen|erfolgreich`)
+	`|完成|结束|已保存|成功|com sucesso|\bguardad[oa]s?\b`)
+
+// over and round are the words for the end of one round of a loop.
+const (
+	over  = `(?:done|finish(?:ed|ing)|completed?|end(?:ed|ing)?)`
+	round = `(?:epoch|step|iter(?:ation)?|round|batch|fold|trial)`
+)
 
 // ofRound matches words of an end together with the round of a loop that ended.
-var ofRound = lazy.New(`(?i)\b(?:done|finished|completed?|ended|end of|finishing|ending)\b[^\w/]{0,3}(?:(?:for|of|with|the|training|simulation|evaluation|testing) ){0,2}` +
-	`(?:epoch|step|iter(?:ation)?|round|batch|fold|trial|data|set|sequence)s? ?(?:#?\d|(?:\w+ )?reached\b)` +
-	`|\b(?:epoch|step|iter(?:ation)?|round|batch|fold|trial) #?\d+[^\w/]{0,3}(?:is |was |has )?(?:done|finished|completed?|end(?:ed)?)\b`)
+var ofRound = lazy.New(`(?i)\b` + over + `\b[^\w/]{0,3}(?:(?:for|of|the|training|simulation) ){0,3}` +
+	`(?:` + round + `|data)s? ?(?:#?\d|(?:\w+ )?reached\b)|\b` + round + ` #?\d+[^\w/]{0,3}` + over + `\b`)
 
 // partOf matches words of an end with a count.
 var partOf = lazy.New(`(?i)\b(?:done|finished|completed?) (\d+) ?/ ?(\d+)\b`)
@@ -33,17 +36,17 @@ func inPart(text string) bool {
 }
 
 // partDone matches the end of one numbered round of a loop. Process ids have more digits.
-var partDone = lazy.New(`(?i)\b[a-z]+ #?\d{1,4}\b(?: of \d+)?[^\w/]{0,3}(?:is |was |has )?(?:done|finished|completed?|ended)\b`)
+var partDone = lazy.New(`(?i)\b[a-z]+ #?\d{1,4}\b[^\w/]{0,3}(?:\w+ )?` + over + `\b`)
 
 // results match words for a run's results. A program that writes them again and again is still running.
 var results = lazy.New(`(?i)\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w\s,-]{0,24}(?:\b|_)` +
-	`(?:accuracy|acc|loss|score|ppl|perplexity|bleu|f1|metrics?|cost|model|value|results?)\b` +
-	`|\b(?:accuracy|score|perplexity|error)\b[\w\s,-]{0,40}\b(?:test|validation|evaluation)\b[^\d]{0,20}[:=] *\d` +
-	`|最终\w*(?:结果|损失|精度|准确率|loss|accuracy)\s*[:：]|最好的?(?:结果|精度|准确率)`)
+	`(?:accuracy|loss|score|perplexity|metrics?|value)\b` +
+	`|\baccuracy\b[\w\s,-]{0,40}\btest\b[^\d]{0,20}[:=] *\d` +
+	`|最终\w*结果\s*[:：]`)
 
 // setUp matches progress bars of the preparation before the work.
 var setUp = lazy.New(`(?i)^\W*(?:(?:down|pre)?load|initiali[sz]|set(?:ting)?[ -]?up\b|fetch|map\b|filter\b|tokeni[sz]|resolving|casting|` +
-	`pre-?(?:par|process)|caching|import|extracting|unpack|sanity|generating \w+ split)[^|]*\d%`)
+	`preprocess|extracting|sanity|generating \w+ split)[^|]*\d%`)
 
 // banner reports whether a line has words between rules, or in a box of one column.
 func banner(text string) bool {
@@ -55,19 +58,19 @@ func banner(text string) bool {
 }
 
 // closing matches words that occur only at an end.
-var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at|date)\b|\bend(?:ed|ing) at:|\b(?:process|program|job|script|run|task|simulation|experiment) ends?\b` +
-	`|\bexit(?: |-|ed with )(?:code|status)\b.{0,5}\b0\b` +
-	`|^\W*(?:finishing|ending) [a-z ]{1,30}\d?\d (?:[a-z]{3} )?\d\d:\d\d:\d\d\b` + // with a date
+var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at)\b|\bend(?:ed|ing) at:|\b` + wholeRun + ` ends?\b` +
+	`|\bexit(?:ed with)? (?:code|status)\b.{0,5}\b0\b` +
+	`|^\W*finishing [a-z ]{1,30}\d?\d (?:[a-z]{3} )?\d\d:\d\d:\d\d\b` + // with a date
 	`|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b` +
 	`|^\W*(?:good[ -]?)?bye\b.{0,24}$` +
-	`|\bexiting ` + wholeRun + `\b|\b` + wholeRun + ` (?:took|ran for) \d|^\W*end of (?:the )?(?:output|log|do-file|` + wholeRun + `)\b` +
+	`|\bexiting ` + wholeRun + `\b|\b` + wholeRun + ` took \d|^\W*end of (?:the )?(?:output|do-file|` + wholeRun + `)\b` +
 	`|^\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m` + // time(1)
-	`|^[\w./-]+ terminated (?:normally )?(?:on|at) \d` +
+	`|^[\w./-]+ terminated on \d` +
 	`|\bEpilog(?:ue)?\b|^RESULT,[A-Z0-9_]+,\d*,\d+,`) // MLPerf's run_and_time.sh
 
 // endWords reports whether a line has words of an end.
 func endWords(text string) bool {
-	return closing.MatchString(text) || doneWords.MatchString(text) && !inPart(text) || results.MatchString(text)
+	return doneWords.MatchString(text) && !inPart(text)
 }
 
 // wholeRun matches the words for all that a script or a program does.
@@ -222,9 +225,9 @@ func (f *Facts) Ending() (e Ending) {
 				return Ending{Said: true, Sure: true}
 			case doneWords.MatchString(text) && f.saysEnd(m.Tag, text) && f.onlyOnce(m.Tag, text): // onlyOnce looks at every form
 				return Ending{Said: true, Sure: true}
-			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !pattern.ZeroOf.MatchString(text) && !pattern.AgentLine(text):
+			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !pattern.ZeroOf.MatchString(text):
 				e.Said, amid = false, true // it announces something, or reports a failure
-			case timeLeft.MatchString(text) && !f.plan.over(f.told-f.drawn):
+			case timeLeft.MatchString(text):
 				e.Said, e.Full, amid = false, false, true
 			case announced.MatchString(text) && !endWords(text) && !lastAct.MatchString(text), heads.MatchString(text):
 				e.Said, e.Full, amid = false, false, true
@@ -272,7 +275,7 @@ func (f *Facts) raisedAmid() bool {
 var inEpoch = lazy.New(`(?i)^[^|[=]{0,24}\bepochs?\b\W{0,3}\d+(?:[^\d/% ]| +[^\d/o ])`)
 
 // failing matches lines near the end that say that the work failed.
-var failing = lazy.New(`(?i)\b(?:job|run|script|training|evaluation|pipeline|experiment|program|simulation|workflow|process)\b.{0,16}\bfailed\b` +
+var failing = lazy.New(`(?i)\b(?:` + wholeRun + `|process)\b.{0,16}\bfailed\b` +
 	`|\bjob ['"]?[\w./:-]+['"]? failed\b|\bfatal (?:\w+ )?error\b` +
 	`|^Command '.*' (?:died with <Signals\.SIG|returned non-zero exit status )` + // subprocess
 	`|^\*\*\* SIG[A-Z]+ received at `) // glog and Abseil
@@ -282,7 +285,7 @@ var failing = lazy.New(`(?i)\b(?:job|run|script|training|evaluation|pipeline|exp
 func (f *Facts) failedSince(told int) bool {
 	return slices.ContainsFunc(tail(f.talk(), lastLines), func(m Mark) bool {
 		_, text := logline.CutTag(m.Text)
-		return m.told > told && failing.MatchString(text) && !pattern.ZeroOf.MatchString(text)
+		return m.told > told && failing.MatchString(text)
 	})
 }
 
@@ -299,7 +302,7 @@ var timeLeft = lazy.On("eta|ETA|emaining", `(?i)\b(?:eta|remaining(?: time)?)\b 
 var heads = lazy.New(`^\s*[A-Z]\w*(?: \w+){0,5}:\s*$`)
 
 // lastAct matches announcements of a program that has done its work.
-var lastAct = lazy.New(`(?i)\b(?:saving|writing|cleaning|closing|exiting|shutting|stopping)\b`)
+var lastAct = lazy.New(`(?i)\b(?:saving|exiting|stopping)\b`)
 
 // lastBreath matches messages of a process that ends by itself: the interpreter destroys its
 // communicators when it exits. They are aborted after an exception too, but then the exception is in
@@ -326,19 +329,19 @@ var unfinished = lazy.New(`(?i)(?:(?:\bnot|n't|\bnever)[ -]?(?:yet |been |be |fu
 
 // whole matches messages that all work is done. Programs and scripts may write notes on the results
 // after them.
-var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|NOTICE|SUCCESS)\b[\W\d]*(?:[\w.]+(?::|\]| -)[\W\d]*)?)?(?:` +
+var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|SUCCESS)\b[\W\d]*(?:[\w.]+(?::| -)[\W\d]*)?)?(?:` +
 	`all\b[\w ]{0,40}\b(?:completed?|done|finished|passed|processed)` +
 	`|` + wholeRun + `(?: \w+)? (?:completed?|finished|done)(?: \d+ \w+(?:\(s\))?)?` +
-	`|(?:finished|completed) (?:the )?(?:pre-?)?(?:training|job|run|script|program|pipeline|experiments?)` +
-	`|(?:finished|completed|done) after \d[\d,]* (?:iterations|steps|epochs)` +
+	`|(?:finished|completed) (?:pre-?)?` + wholeRun +
+	`|finished after \d[\d,]* \w+` +
 	`|end(?:ed)?(?: of)? training` +
-	`|stop(?:ped)? (?:the )?training` +
-	`)(?: successfully)?[^\w/]*(?:$|[.!:]|[Rr]esults? |(?:in|after|at) \d|(?:metrics|outputs?|models?|results?) (?:saved|written)\b)` +
+	`|stop(?:ped)? training` +
+	`)(?: successfully)?[^\w/]*(?:$|[.!:]|(?:in|after|at) \d|\w+ (?:saved|written)\b)` +
 	`|^Job ['"]?[\w./:-]+['"]? succeeded\W*$` + // Ray, about a job that it ran
-	`|^(?:\S+[: ])?(?:total )?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR and its derivatives, after the last epoch
-	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:training|triggered|activated|at|after|because|due|reached)\b)` +
+	`|^(?:\S+[: ])?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR and its derivatives, after the last epoch
+	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:triggered|at|after|due)\b)` +
 	`|^Epoch \d+: early stopping\b` + // Keras
-	`|\b(?:training|fit|search) (?:is |was |has )?stop(?:s|ped)\b|\bstopp(?:ing|ed)[ _](?:training[ _])?early\b`)
+	`|\btraining stop(?:s|ped)\b|\bstopp(?:ing|ed)[ _]early\b`)
 
 // allDone takes in a message that all work is done: the program's, its trainer's, or a batch system's.
 func (s *scanner) allDone(text string, off int64, h pattern.Hits) {
@@ -391,12 +394,12 @@ var beginning = lazy.New(`^\W*(?:Running|Start(?:ing)?|Begin(?:ning)?|Generating
 // soFar matches words for a measure that the next epoch may improve.
 var soFar = lazy.New(`(?i)\b(?:best|improved)\b`)
 
+// measure is a word for a measure of an evaluation.
+const measure = `(?:accuracy|acc|precision|recall|f1(?:[ _-]?\w+)?|bleu(?:[ _-]score)?|perplexity|ppl)`
+
 // score matches the measures of a completed evaluation.
-var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}(?:accuracy|acc|precision|recall|f1|f1[ _-]?score|f1_(?:macro|micro|weighted)|map|` +
-	`auc|roc[ _-]auc|bleu(?:[ _-]score)?|rouge\w*|(?:cumulative|total|mean|average)[ _-](?:reward|return)|wer|cer|perplexity|ppl|rmse|mae|mse|r2)` +
-	`(?:@\d+)? *[=:] *-?[\d.]+(?:e[+-]?\d+)?%?(?: ?(?:±|\+/-) ?[\d.]+)?\W*$` +
-	`|(?i)^(?:[\w /()@-]{1,40}[=:] *-?[\d.]+(?:e[+-]?\d+)?%?[\s,;|]+){0,11}[\w /()@-]{0,30}\b(?:accuracy|acc|precision|recall|f1|auc|bleu|nmi|ari|miou|iou)` +
-	`[=:] *-?[\d.]+(?:e[+-]?\d+)?%?\W*$` +
+var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}` + measure + ` *[=:] *-?[\d.]+%?\W*$` +
+	`|(?i)^(?:[\w /()@-]{1,40}[=:] *-?[\d.]+(?:e[+-]?\d+)?%?[\s,;|]+){0,11}[\w /()@-]{0,30}\b` + measure + `[=:] *-?[\d.]+%?\W*$` +
 	`|^weighted avg(?: +[\d.]+){3} +\d+$` + // scikit-learn's report on a classification
 	`|^\S* ?.*(?:准确率|精度|召回率|得分) *[=:：] *[\d.]+%?(?: ?± ?[\d.]+)?$`)
 
@@ -434,15 +437,9 @@ func (f *Facts) AtPrompt() bool {
 const clockIn = 10
 
 // timeTaken matches a program's report of its run time.
-var timeTaken = lazy.New(`(?i)^\W*time: \d+[\d.]*:\d[\d.]*:\d[\d.]*$|^\W*(?:execution|elapsed|run|running|wall|wall[- ]?clock|processing) ?time(?: taken)?(?: \(\w+\))?` +
-	` *[:=] *\d[\d.:]*(?:e[+-]?\d+)? ?\w*\W*$` +
-	`|^\W*(?:` + timeElsewhere + `) *[:=：] *\d[\d.:,]* ?\w*\W*$` +
-	`|(?:^\W*|, )(?:elapsed time|time ?\((?:s|sec|seconds|ms|min|minutes)\)) *[:=] *\d[\d.]* ?\w*(?:\W*$|, )`)
-
-// timeElsewhere is the same in other languages.
-const timeElsewhere = `tempo (?:(?:total )?(?:de |da )?(?:execu[cç][aã]o|processamento)|total|di esecuzione)|` +
-	`tiempo (?:total|(?:total )?de (?:ejecuci[oó]n|c[aá]lculo|procesamiento))|temps (?:total|(?:total )?d[e'’] ?(?:ex[eé]cution|calcul))|` +
-	`(?:gesamt)?(?:laufzeit|rechenzeit)|czas wykonania|(?:общее )?время (?:выполнения|работы)|(?:总|运行|执行)时间|(?:总|运行)?(?:耗时|用时)|実行時間|실행 ?시간`
+var timeTaken = lazy.New(`(?i)^\W*time: \d+[\d.]*:\d[\d.]*:\d[\d.]*$|^\W*(?:(?:execution|run(?:ning)?|wall(?:[- ]?clock)?) ?time` +
+	`|tempo de execu[cç][aã]o|tiempo total|laufzeit|(?:总|运行|执行)时间|(?:总|运行)?(?:耗时|用时)) *[:=：] *\d[\d.:,]* ?\w*\W*$` +
+	`|(?:^\W*|, )elapsed time *[:=] *\d[\d.]* ?\w*(?:\W*$|, )`)
 
 // repeats reports whether a line of the same form is among the lines before it, so that it belongs to a
 // series that goes on.

@@ -374,9 +374,9 @@ func (s *scanner) died(entry ElasticEntry, t logline.Tag) {
 var ownExit = lazy.New(`(?i)(?:--local_rank=(0)\b.*)?(?:^|[^\w-])exit(?:s|ed)?(?: with)?(?: exit| return)?(?:[ -]code| status)?(?: ?[:=]\s*| )(-?\d{1,3})\b`)
 
 // interrupted matches messages of launchers and programs that somebody stopped them from a terminal.
-var interrupted = lazy.New(`(?i)\breceived (?:a )?(?:signal )?(?:SIGINT|signal 2)\b.*\b(?:exit|terminat|stop|quit)|^command killed by keyboard interrupt$` +
-	`|(?:^\W*|[-\]:|>] )(?:(?:detected|caught|received) )?(?:a )?keyboard ?interrupt(?:ion)?(?: (?:detected|caught|received))?(?:\W*$|[.,;!] ?[a-z])` +
-	`|\b(?:training|run|execution|program|script)\b.{0,12}\b(?:stopped|interrupted|cancell?ed|aborted) by (?:the )?user\b`)
+var interrupted = lazy.New(`(?i)\breceived SIGINT\b.*\bexit|^command killed by keyboard interrupt$` +
+	`|(?:^\W*|[-\]:|>] )(?:(?:detected|caught|received) )?keyboard ?interrupt(?:ion)?(?: \w+)?(?:\W*$|[.,;!] ?[a-z])` +
+	`|\b` + wholeRun + `\b.{0,12}\b(?:stopped|interrupted|cancell?ed|aborted) by (?:the )?user\b`)
 
 // exited records the exit code of a program in a line of its launcher or script, unless it is 0.
 func (s *scanner) exited(t logline.Tag, g []string, text, raw string, off int64) {

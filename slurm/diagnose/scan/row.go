@@ -105,9 +105,8 @@ func (f *Facts) leftLoop() bool {
 
 // onlyOnce reports whether the last line is the only one of its form and follows a loop.
 func (f *Facts) onlyOnce(t logline.Tag, text string) bool {
-	loop, works := f.lastOfLoop()
-	r, known := f.rows[form32(t, text)]
-	return works && known && r.times == 1 && r.first > loop
+	_, works := f.lastOfLoop()
+	return works && f.rows[form32(t, text)].times == 1
 }
 
 // announces reports whether a line says what the program does next.

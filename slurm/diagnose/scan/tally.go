@@ -102,9 +102,9 @@ func (c *epochCount) readAlone(text string, told int) (n int, ok bool) {
 
 // epochsToBe matches a setting or sentence that gives the number of epochs. The setting has a name such as
 // num_epochs, or follows another setting.
-var epochsToBe = lazy.On("poch|POCH|ound|OUND", `(?i)(?:^|[^\w])(?:(?:num|n|nb|max|total|number of)[ _-]?(?:train(?:ing)?[ _-])?(?:epoch|round)s?|`+
-	`(?:train(?:ing)?[ _-])?(?:epoch|round)s)['"]?\W{1,4}(\d+)(?:$|[^\d./])`+
-	`|[:=] ?\d+, (?:train(?:ing)? )?epoch[:=] ?(\d+)\W*$|\b(?:for|max:) (\d+) (?:epoch|round)s\b`)
+var epochsToBe = lazy.On("poch|POCH|ound|OUND", `(?i)(?:^|[^\w])(?:(?:num|n|max|total|number of)[ _-]?(?:train[ _-])?(?:epoch|round)s?|epochs)`+
+	`['"]?\W{1,4}(\d+)(?:$|[^\d./])`+
+	`|[:=] ?\d+, epoch[:=] ?(\d+)\W*$|\b(?:for|max:) (\d+) epochs\b`)
 
 // epochAlone matches the number of an epoch without a total.
 var epochAlone = lazy.On("poch|POCH|ound|OUND", `(?i)(?:^|[^\w/])(?:epoch|round)(?:\(\w+\))?\W{0,4}(\d+)\b`)
