@@ -24,7 +24,7 @@ const (
 
 // ofRound matches words of an end together with the round of a loop that ended.
 var ofRound = lazy.New(`(?i)\b` + over + `\b[^\w/]{0,3}(?:(?:for|of|the|training|simulation) ){0,3}` +
-	`(?:` + round + `|data)s? ?(?:#?\d|(?:\w+ )?reached\b)|\b` + round + ` #?\d+[^\w/]{0,3}` + over + `\b`)
+	`(?:` + round + `|data)s? ?(?:#?\d|(?:\w+ )?reached\b)|\b` + round + `(?: #?\d+)?[^\w/]{0,3}` + over + `\b`)
 
 // partOf matches words of an end with a count.
 var partOf = lazy.New(`(?i)\b(?:done|finished|completed?) (\d+) ?/ ?(\d+)\b`)
@@ -211,6 +211,9 @@ func (f *Facts) Ending() (e Ending) {
 			figures.MatchString(text) && !strings.HasPrefix(text, "{'loss': ") && !f.inRow(m.Tag, text) {
 			e.Said = true
 		}
+		if strings.Contains(text, " NCCL INFO ") {
+			continue // of its own set-up
+		}
 		if k == len(last)-1 {
 			_, _, raised := python.ParseException(text, false)
 			switch {
@@ -233,7 +236,7 @@ func (f *Facts) Ending() (e Ending) {
 				e.Said, e.Full, amid = false, false, true
 			}
 		}
-		if strings.Contains(text, " NCCL INFO ") || pattern.WarningLevel.MatchString(text) {
+		if pattern.WarningLevel.MatchString(text) {
 			continue
 		}
 		if !new(usage).has(text) && (k < len(last)-1 || !heads.MatchString(text)) && (pattern.FormOf(text) != pattern.Inert || banner(text)) {
@@ -324,6 +327,7 @@ const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|
 // unfinished matches words that negate the words of an end beside them.
 var unfinished = lazy.New(`(?i)(?:(?:\bnot|n't|\bnever)[ -]?(?:yet |been |be |fully )*|\bun-?|\bin-?)(?:done|finish(?:ed)?|complete\w*|success\w*|saved|written)\b|` +
 	`\b(?:will|would|to|can|should) be\b|` +
+	`\b(?:start-?up|warm-?up|set-?up|initiali[sz]ation) (?:complete|done|finish)|` +
 	`\b` + ready + `\w* success(?:ful(?:ly)?)?\b|\b(?:successfully|finished|done|completed?) ` + ready + `|(?-i:^Done \(t=[\d.]+s\))|` + // pycocotools, about an index
 	`\bwritten (?:in|by)\b|Run data is saved|Adding directory to artifact|未|失败|fail|error|cannot|could not`)
 
