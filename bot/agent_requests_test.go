@@ -30,7 +30,7 @@ func TestAnAgentsWriteIsDecidedByAButton(t *testing.T) {
 		require.True(t, s.bot.Decides())
 		in := &jobcontrol.CancelIn{Job: "4711"}
 		may := func() (bool, error) {
-			by, err := s.service.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", []view.Section{{Code: "cancel job 4711 of ada? <!channel>\n#SBATCH --nodes=4"}}, "")
+			by, err := s.service.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", []view.Section{{Code: "cancel job 4711 of ada? <!channel>\n#SBATCH --nodes=4"}}, "", nil)
 			return by != "", err
 		}
 		ok, err := may()
@@ -69,7 +69,7 @@ func TestAnAgentsRequestIsInTheReadersLanguage(t *testing.T) {
 			s.Slash("settings lang zh", map[string]any{"user_id": who})
 		}
 		s.Wait("both settings", func(st slacktest.State) bool { return posted(st, "您的设置") == 2 })
-		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "more than 512 GPU hours", nil, "")
+		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "more than 512 GPU hours", nil, "", nil)
 		require.NoError(t, err)
 		q := s.said("An agent asks for your approval")
 		s.said("智能体申请审批")
@@ -90,7 +90,7 @@ func TestALongRequestOfAnAgentHasItsButtons(t *testing.T) {
 		for i := range answer.MaxBlocks + 10 {
 			long = append(long, view.Section{Heading: fmt.Sprintf("Part %d", i), Code: "cancel"})
 		}
-		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "more than 512 GPU hours", long, "")
+		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "more than 512 GPU hours", long, "", nil)
 		require.NoError(t, err)
 		q := s.said("An agent asks for your approval", "Part 0")
 		require.Len(t, q.Blocks, answer.MaxBlocks)

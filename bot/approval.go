@@ -108,7 +108,7 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	}
 	until := b.now().Add(b.cfg.Service.ApprovalLifetime())
 	headline := lang.Text{EN: redact.Text(r.Headline.EN), ZH: redact.Text(r.Headline.ZH)}
-	h := heldCall{Call: t, Ask: a, Approve: true, Digest: r.Digest, Shown: r.Shown, Headline: headline, Until: until}
+	h := heldCall{Call: t, Ask: a, Approve: true, Digest: r.Digest, Shown: r.Shown, Most: r.Most(), Headline: headline, Until: until}
 	b.requesting.Lock() // of equal requests at the same time the second finds the first
 	defer b.requesting.Unlock()
 	had, before, waiting := b.askedBefore(ctx, h)
@@ -291,6 +291,9 @@ func (b *Bot) approved(ctx context.Context, a incoming.Ask, c *ops.Call, h heldC
 	call.Confirmed, call.Agreed, call.Shown, call.AgreedBy = true, h.Digest, h.Shown, a.Team+"/"+a.User
 	var result any
 	in, err := typed.Fill(op, h.Call)
+	if err == nil {
+		err = consent.StillWithin(ctx, call, in, h.Most)
+	}
 	if err == nil {
 		result, err = op.Run(ctx, call, in)
 	}

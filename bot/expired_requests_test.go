@@ -231,7 +231,7 @@ func TestAnAgentsRequestThatIsOverLosesItsButtons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := approving(t, briefly, func(c *bot.Config) { c.Policy.ApprovalChannel = "C8" })
 		ask := func(job string) *slacktest.Message {
-			_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: slurm.JobID(job)}, "a limit", []view.Section{{Text: "cancel " + job}}, "")
+			_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: slurm.JobID(job)}, "a limit", []view.Section{{Text: "cancel " + job}}, "", nil)
 			require.NoError(t, err)
 			return s.said("An agent asks for your approval", "cancel "+job)
 		}
@@ -364,7 +364,7 @@ func TestARequestFollowsTheApprovalChannel(t *testing.T) {
 			return func(c *bot.Config) { c.Policy.ApprovalChannel = channel }
 		}
 		s := approving(t, at("C8"))
-		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "a limit", []view.Section{{Text: "cancel 4711"}}, "")
+		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "a limit", []view.Section{{Text: "cancel 4711"}}, "", nil)
 		require.NoError(t, err)
 		s.Slash("submit --yes " + spec)
 		old := map[string]*slacktest.Message{"Approval needed": nil, "An agent asks": nil}
