@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -78,6 +79,21 @@ func TestAnAgentsRequestIsInTheReadersLanguage(t *testing.T) {
 		s.said("the agent's next call does it")
 		s.said("已批准：智能体再次调用即执行")
 		require.Equal(t, "DU1", s.said("您的智能体申请的 cancel 已有结果").Channel)
+	})
+}
+
+// A request that comes while Slack does not tell who is in the operators' group is asked later.
+func TestAnAgentsRequestWaitsForTheGroupsMembers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, func(c *bot.Config) { c.Policy.Operators = []string{"S1"} })
+		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "a limit", nil, "", nil)
+		require.NoError(t, err)
+		time.Sleep(10 * time.Second)
+		require.Zero(t, posted(s.State(), "An agent asks"))
+		s.Members(map[string][]string{"S1": {"U5"}})
+		time.Sleep(6 * time.Minute) // longer than the members of a group are kept
+		require.Equal(t, "DU5", s.said("An agent asks for your approval").Channel)
 	})
 }
 

@@ -119,6 +119,24 @@ func TestOnlyTheApprovedScriptIsSubmitted(t *testing.T) {
 	})
 }
 
+// The operators read why a call was held back, even if the limit allows it a moment later.
+func TestTheReasonIsTheOneThatHeldTheCall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		s := approving(t, func(c *bot.Config) {
+			c.Policy.Approve = func(*ops.Call, string, any) (why lang.Text) {
+				if asked.Add(1) == 1 {
+					why = lang.Same("more than 8 GPUs")
+				}
+				return why
+			}
+		})
+		s.Slash("submit --yes " + spec)
+		s.said("Approval needed", "more than 8 GPUs")
+	})
+}
+
 // A job that grows while the request to change it waits is left as it is.
 func TestAnApprovedChangeIsNoLargerThanShown(t *testing.T) {
 	t.Parallel()

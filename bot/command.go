@@ -216,7 +216,7 @@ func (b *Bot) run(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, t
 			c.Stream = b.reply.Words(ctx, a, t)
 		}
 	}
-	if why := b.needsApproval(c, op, in); why != "" {
+	if why := b.needsApproval(c, op, in); why.EN != "" {
 		return b.askApproval(ctx, a, c, op, in, t, why)
 	}
 	ended := b.atWork(ctx, a, c, op, t)
