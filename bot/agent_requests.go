@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -47,8 +48,7 @@ func (b *Bot) pollLoop(ctx context.Context) {
 	every(ctx, pollInterval, func() {
 		var err error
 		if !moved {
-			err = b.moveRequests(ctx)
-			moved = err == nil
+			moved, err = b.moveRequests(ctx)
 		}
 		if err = errors.Join(err, b.poll(ctx, seen)); err != nil && ctx.Err() == nil {
 			b.log.Error("slack: requests and notices", "err", err)
@@ -73,14 +73,23 @@ func (b *Bot) poll(ctx context.Context, seen map[string]bool) error {
 		if seen[r.ID] {
 			continue
 		}
-		places := b.people.Deciders(ctx)
-		if err := b.awaits(ctx, r.ID, waitingRequest{Agent: &r, Places: places, Until: r.Until}); err != nil {
+		var w waitingRequest
+		shown, err := b.cfg.Store.Get(ctx, record.Waiting, r.ID, b.now(), &w)
+		if err != nil {
 			return err
 		}
-		if err := b.cfg.Store.Enqueue(ctx, b.agentAsks(ctx, r, places)...); err != nil {
+		if len(w.Places) == 0 {
+			w = waitingRequest{Agent: &r, Places: b.people.Deciders(ctx), Until: r.Until}
+			if !shown || len(w.Places) > 0 {
+				if err := b.awaits(ctx, r.ID, w); err != nil {
+					return err
+				}
+			}
+		}
+		if err := b.cfg.Store.Enqueue(ctx, b.agentAsks(ctx, r, w.Places)...); err != nil {
 			return err
 		}
-		seen[r.ID] = true
+		seen[r.ID] = len(w.Places) > 0 // else a group has no members by now, or Slack does not tell
 	}
 	if err := b.closeOld(ctx, asked); err != nil {
 		return err
@@ -97,7 +106,16 @@ func (b *Bot) poll(ctx context.Context, seen map[string]bool) error {
 	return nil
 }
 
-func agentKey(id string, p card.Place) string { return "agent/" + id + "@" + p.Team + "/" + p.Channel }
+func agentKey(id string, p card.Place) string { return "agent/" + id + at(p) }
+
+// at ends the key of a request's message in a place.
+func at(p card.Place) string {
+	key := "@" + p.Team + "/" + p.Channel
+	if p.Moved > 0 {
+		key += "#" + strconv.Itoa(p.Moved)
+	}
+	return key
+}
 
 // langAt returns the language of the person to whom a place's messages go.
 func (b *Bot) langAt(ctx context.Context, p card.Place) lang.Lang {

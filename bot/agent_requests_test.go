@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,7 +31,7 @@ func TestAnAgentsWriteIsDecidedByAButton(t *testing.T) {
 		require.True(t, s.bot.Decides())
 		in := &jobcontrol.CancelIn{Job: "4711"}
 		may := func() (bool, error) {
-			by, err := s.service.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", []view.Section{{Code: "cancel job 4711 of ada? <!channel>\n#SBATCH --nodes=4"}}, "")
+			by, err := s.service.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", []view.Section{{Code: "cancel job 4711 of ada? <!channel>\n#SBATCH --nodes=4"}}, "", nil)
 			return by != "", err
 		}
 		ok, err := may()
@@ -69,7 +70,7 @@ func TestAnAgentsRequestIsInTheReadersLanguage(t *testing.T) {
 			s.Slash("settings lang zh", map[string]any{"user_id": who})
 		}
 		s.Wait("both settings", func(st slacktest.State) bool { return posted(st, "您的设置") == 2 })
-		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "more than 512 GPU hours", nil, "")
+		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "more than 512 GPU hours", nil, "", nil)
 		require.NoError(t, err)
 		q := s.said("An agent asks for your approval")
 		s.said("智能体申请审批")
@@ -78,6 +79,21 @@ func TestAnAgentsRequestIsInTheReadersLanguage(t *testing.T) {
 		s.said("the agent's next call does it")
 		s.said("已批准：智能体再次调用即执行")
 		require.Equal(t, "DU1", s.said("您的智能体申请的 cancel 已有结果").Channel)
+	})
+}
+
+// A request that comes while Slack does not tell who is in the operators' group is asked later.
+func TestAnAgentsRequestWaitsForTheGroupsMembers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t, func(c *bot.Config) { c.Policy.Operators = []string{"S1"} })
+		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "a limit", nil, "", nil)
+		require.NoError(t, err)
+		time.Sleep(10 * time.Second)
+		require.Zero(t, posted(s.State(), "An agent asks"))
+		s.Members(map[string][]string{"S1": {"U5"}})
+		time.Sleep(6 * time.Minute) // longer than the members of a group are kept
+		require.Equal(t, "DU5", s.said("An agent asks for your approval").Channel)
 	})
 }
 
@@ -90,7 +106,7 @@ func TestALongRequestOfAnAgentHasItsButtons(t *testing.T) {
 		for i := range answer.MaxBlocks + 10 {
 			long = append(long, view.Section{Heading: fmt.Sprintf("Part %d", i), Code: "cancel"})
 		}
-		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "more than 512 GPU hours", long, "")
+		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "more than 512 GPU hours", long, "", nil)
 		require.NoError(t, err)
 		q := s.said("An agent asks for your approval", "Part 0")
 		require.Len(t, q.Blocks, answer.MaxBlocks)

@@ -49,11 +49,11 @@ var (
 
 // needsApproval says why an operator must approve the call; it is empty where none must. An
 // operator's own calls need no approval.
-func (b *Bot) needsApproval(c *ops.Call, op ops.Op, in any) string {
+func (b *Bot) needsApproval(c *ops.Call, op ops.Op, in any) lang.Text {
 	if b.cfg.Policy.Approve == nil || op.Effect == ops.Read || c.Who.Operator || c.Who.User == "" {
-		return ""
+		return lang.Text{}
 	}
-	return b.cfg.Policy.Approve(c, op.Name, in).In(c.Lang)
+	return b.cfg.Policy.Approve(c, op.Name, in)
 }
 
 // A requestCard is the message in which one place shows a request: its outbox key, its language,
@@ -96,7 +96,7 @@ func (b *Bot) operatorsAt(ctx context.Context, a incoming.Ask) (places []card.Pl
 
 // askApproval asks the operators. The message shows all that would be done. Its two buttons
 // carry the random id of the held call.
-func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in any, t typed.Call, why string) []store.SlackMessage {
+func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in any, t typed.Call, why lang.Text) []store.SlackMessage {
 	asked := *c
 	asked.Confirmed = false
 	r, result, err := consent.Of(ctx, &asked, op, in)
@@ -108,7 +108,9 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	}
 	until := b.now().Add(b.cfg.Service.ApprovalLifetime())
 	headline := lang.Text{EN: redact.Text(r.Headline.EN), ZH: redact.Text(r.Headline.ZH)}
-	h := heldCall{Call: t, Ask: a, Approve: true, Digest: r.Digest, Shown: r.Shown, Headline: headline, Until: until}
+	h := heldCall{Call: t, Ask: a, Approve: true, Digest: r.Digest, Shown: r.Shown, Most: r.Most(), Headline: headline, Until: until}
+	places, instead := b.operatorsAt(ctx, a)
+	// Under the lock nothing waits for Slack or the cluster.
 	b.requesting.Lock() // of equal requests at the same time the second finds the first
 	defer b.requesting.Unlock()
 	had, before, waiting := b.askedBefore(ctx, h)
@@ -120,7 +122,6 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	if err := ops.TooManyWaiting(waiting); err != nil {
 		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
-	places, instead := b.operatorsAt(ctx, a)
 	for i, p := range places {
 		key, l := requestKey(a), b.people.Settings(ctx, p.Team, p.Channel).LangOr(c.Lang)
 		if i > 0 {
@@ -128,7 +129,7 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 		}
 		doc := view.Doc{Title: textApproval.In(l), Tone: view.Warn, Sections: []view.Section{{Facts: []view.Fact{
 			{Name: people.ActsAs.In(l), Value: c.Who.User},
-			{Name: textWhy.In(l), Value: b.cfg.Policy.Approve(c, op.Name, in).In(l)},
+			{Name: textWhy.In(l), Value: why.In(l)},
 		}, Items: t.Note}}}
 		doc.Sections = append(doc.Sections, r.Sections(l)...)
 		h.Cards = append(h.Cards, requestCard{key, p, l, doc})
@@ -145,7 +146,7 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 		owed = append(owed, b.postRequest(shown, h, id, instead)...)
 	}
 	how := textAskedHow.With(lang.Span(b.cfg.Service.ApprovalLifetime())).In(c.Lang)
-	told := view.Doc{Title: form.TextAsked.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: why}, {Text: how}}}
+	told := view.Doc{Title: form.TextAsked.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: why.In(c.Lang)}, {Text: how}}}
 	return append(owed, b.reply.Doc(a, told, false)...)
 }
 
@@ -291,6 +292,9 @@ func (b *Bot) approved(ctx context.Context, a incoming.Ask, c *ops.Call, h heldC
 	call.Confirmed, call.Agreed, call.Shown, call.AgreedBy = true, h.Digest, h.Shown, a.Team+"/"+a.User
 	var result any
 	in, err := typed.Fill(op, h.Call)
+	if err == nil {
+		err = consent.StillWithin(ctx, call, in, h.Most)
+	}
 	if err == nil {
 		result, err = op.Run(ctx, call, in)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
@@ -115,6 +116,51 @@ func TestOnlyTheApprovedScriptIsSubmitted(t *testing.T) {
 		s.Press(q, action, value, "U5")
 		s.said("the script is not the one that was agreed to")
 		require.Zero(t, s.yard.count())
+	})
+}
+
+// The operators read why a call was held back, even if the limit allows it a moment later.
+func TestTheReasonIsTheOneThatHeldTheCall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		s := approving(t, func(c *bot.Config) {
+			c.Policy.Approve = func(*ops.Call, string, any) (why lang.Text) {
+				if asked.Add(1) == 1 {
+					why = lang.Same("more than 8 GPUs")
+				}
+				return why
+			}
+		})
+		s.Slash("submit --yes " + spec)
+		s.said("Approval needed", "more than 8 GPUs")
+	})
+}
+
+// A job that grows while the request to change it waits is left as it is.
+func TestAnApprovedChangeIsNoLargerThanShown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t, func(c *bot.Config) {
+			c.Policy.Approve = func(*ops.Call, string, any) lang.Text { return lang.Same("more than 8 GPUs") }
+		})
+		j := slurm.Job{ID: "4711", Name: "gpt", User: "ada", State: slurm.Pending, NumNodes: 2, GPUs: 16}
+		approve := func(limit string, gpus int) *slacktest.Message {
+			s.yard.put(j)
+			s.Slash("update 4711 --cluster yard --time " + limit)
+			q := s.said("Approval needed", "16 GPUs at once")
+			grown := j
+			grown.GPUs = gpus
+			s.yard.put(grown)
+			s.PressLabel(q, "Approve", "U5")
+			return q
+		}
+		s.became(approve("1:00:00", 64), "Approved: update", "this can use more now than the request showed: 64 GPUs at once")
+		now, err := s.yard.Job(t.Context(), "4711")
+		require.NoError(t, err)
+		require.Nil(t, now.TimeLimitS, "nothing was done")
+		approve("2:00:00", 8)
+		s.said("changed: time limit 02:00:00")
 	})
 }
 

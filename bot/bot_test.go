@@ -126,6 +126,16 @@ func (y *yard) Cancel(_ context.Context, id slurm.JobID) error {
 	return nil
 }
 
+func (y *yard) Update(_ context.Context, id slurm.JobID, u slurm.Update) error {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	j := y.jobs[id]
+	limit := int64(u.TimeLimit.Seconds())
+	j.TimeLimitS = &limit
+	y.jobs[id] = j
+	return nil
+}
+
 func (y *yard) Find(_ context.Context, token string, _ time.Time) (slurm.JobID, bool, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()

@@ -216,7 +216,7 @@ func (b *Bot) run(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, t
 			c.Stream = b.reply.Words(ctx, a, t)
 		}
 	}
-	if why := b.needsApproval(c, op, in); why != "" {
+	if why := b.needsApproval(c, op, in); why.EN != "" {
 		return b.askApproval(ctx, a, c, op, in, t, why)
 	}
 	ended := b.atWork(ctx, a, c, op, t)
@@ -320,6 +320,8 @@ type heldCall struct {
 	Digest string `json:"digest,omitempty"`
 	// Shown names what else was shown, as ops.Error.Shown does. Nothing else is done.
 	Shown string `json:"shown,omitempty"`
+	// Most is the most that an approval request could use as it was shown. Nothing larger is done.
+	Most *ops.Size `json:"most,omitempty"`
 	// Cards are the messages that show an approval request, Headline is its first line, and
 	// Until is when it expires.
 	Cards    []requestCard `json:"cards,omitempty"`

@@ -197,7 +197,7 @@ func TestAnAgentsRequestIsDeclinedWithAReason(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := play(t, func(c *bot.Config) { c.Policy.Operators, c.Policy.ApprovalChannel = []string{"U5"}, "C8" })
-		_, err := s.service.Approved(t.Context(), agent, "cancel", map[string]any{"job": "4711"}, "more than 512 GPU hours", nil, "")
+		_, err := s.service.Approved(t.Context(), agent, "cancel", map[string]any{"job": "4711"}, "more than 512 GPU hours", nil, "", nil)
 		require.NoError(t, err)
 		q := s.said("An agent asks for your approval")
 		action, value := buttonOf(t, q, "Decline")

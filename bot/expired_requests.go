@@ -60,6 +60,7 @@ type waitingRequest struct {
 	Held   *heldCall     `json:"held,omitempty"`
 	Agent  *ops.Approval `json:"agent,omitempty"`
 	Places []card.Place  `json:"places,omitempty"`
+	Moved  int           `json:"moved,omitempty"` // how often it was moved
 	Until  time.Time     `json:"until"`
 }
 

@@ -231,7 +231,7 @@ func TestAnAgentsRequestThatIsOverLosesItsButtons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := approving(t, briefly, func(c *bot.Config) { c.Policy.ApprovalChannel = "C8" })
 		ask := func(job string) *slacktest.Message {
-			_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: slurm.JobID(job)}, "a limit", []view.Section{{Text: "cancel " + job}}, "")
+			_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: slurm.JobID(job)}, "a limit", []view.Section{{Text: "cancel " + job}}, "", nil)
 			require.NoError(t, err)
 			return s.said("An agent asks for your approval", "cancel "+job)
 		}
@@ -364,7 +364,7 @@ func TestARequestFollowsTheApprovalChannel(t *testing.T) {
 			return func(c *bot.Config) { c.Policy.ApprovalChannel = channel }
 		}
 		s := approving(t, at("C8"))
-		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "a limit", []view.Section{{Text: "cancel 4711"}}, "")
+		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "a limit", []view.Section{{Text: "cancel 4711"}}, "", nil)
 		require.NoError(t, err)
 		s.Slash("submit --yes " + spec)
 		old := map[string]*slacktest.Message{"Approval needed": nil, "An agent asks": nil}
@@ -388,6 +388,46 @@ func TestARequestFollowsTheApprovalChannel(t *testing.T) {
 			s.PressLabel(q, "Approve", "U5")
 			require.NotContains(t, s.became(q, done), `"type":"button"`)
 			require.Contains(t, s.at(old[what]), "Asked elsewhere")
+		}
+		require.Equal(t, 1, s.yard.count())
+	})
+}
+
+// A request that was moved away by mistake comes back, with its buttons, and can be decided.
+func TestARequestComesBackToTheApprovalChannel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		at := func(channel string) func(*bot.Config) {
+			return func(c *bot.Config) { c.Policy.ApprovalChannel = channel }
+		}
+		s := approving(t, at("C8"))
+		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "a limit", []view.Section{{Text: "cancel 4711"}}, "", nil)
+		require.NoError(t, err)
+		s.Slash("submit --yes " + spec)
+		wanted := map[string]string{"Approval needed": "Approved: submit", "An agent asks": "the agent's next call does it"}
+		for what := range wanted {
+			s.said(what)
+		}
+		for _, channel := range []string{"C9", "C8", "C9"} {
+			s.stop()
+			s.begin(at(channel))
+			s.Target(slacktest.ServeInMemory(t, s.bot.Handler()))
+			for what := range wanted {
+				s.Wait(what+" in "+channel+" alone", func(st slacktest.State) bool {
+					var open []string
+					for _, m := range st.Messages {
+						if strings.Contains(text(m), what) && strings.Contains(slacktest.JSON(m.Blocks), `"type":"button"`) {
+							open = append(open, m.Channel)
+						}
+					}
+					return len(open) == 1 && open[0] == channel
+				})
+			}
+		}
+		for what, done := range wanted {
+			q := s.said(what)
+			s.PressLabel(q, "Approve", "U5")
+			require.NotContains(t, s.became(q, done), `"type":"button"`)
 		}
 		require.Equal(t, 1, s.yard.count())
 	})

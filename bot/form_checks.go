@@ -126,7 +126,7 @@ func (b *Bot) confirmation(ctx context.Context, a incoming.Ask, c *ops.Call, met
 			summary.Changes = append(summary.Changes, fmt.Sprintf("%s: %s → %s", x.Field, orDash(x.Old), orDash(x.New)))
 		}
 	}
-	summary.Approval = b.needsApproval(c, op, in)
+	summary.Approval = b.needsApproval(c, op, in).In(c.Lang)
 	a.Kind, a.Response, a.Callback = incoming.AsButton, "", "" // the answer goes to the channel or directly to the person
 	id, err := b.hold(ctx, heldCall{Call: t, Ask: a, Digest: summary.Digest})
 	if err != nil {

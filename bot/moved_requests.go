@@ -18,8 +18,14 @@ import (
 var textMovedB = lang.Text{EN: "Asked elsewhere: requests for approval go to another place now", ZH: "已转发：审批申请现在发往其他位置"}
 
 // moveRequests makes the requests that wait follow a changed configuration: each is asked where a
-// new one would be, and loses its buttons where it would not. It is called once after a start.
-func (b *Bot) moveRequests(ctx context.Context) error {
+// new one would be, and loses its buttons where it would not. It is called after a start until it
+// is done.
+func (b *Bot) moveRequests(ctx context.Context) (done bool, err error) {
+	// Ask Slack for the members of groups here, and not while requests wait for the lock.
+	if len(b.people.Deciders(ctx)) == 0 {
+		return false, nil // a group has no members by now, or Slack does not tell
+	}
+	b.people.Operators(ctx)
 	b.requesting.Lock()
 	defer b.requesting.Unlock()
 	ids, err := b.cfg.Store.Keys(ctx, record.Waiting, b.now())
@@ -31,7 +37,7 @@ func (b *Bot) moveRequests(ctx context.Context) error {
 		}
 		err = errors.Join(err, e)
 	}
-	return err
+	return err == nil, err
 }
 
 // moveOne moves one request. It may be repeated after a crash: the messages' keys keep them from
@@ -47,6 +53,9 @@ func (b *Bot) moveOne(ctx context.Context, id string, w waitingRequest) error {
 		}
 		now, instead = b.operatorsAt(ctx, w.Held.Ask)
 	}
+	if ok, err := b.cfg.Store.Get(ctx, record.Waiting, id, b.now(), &waitingRequest{}); err != nil || !ok {
+		return err // it was decided meanwhile
+	}
 	gone, added := without(before, now), without(now, before)
 	if slices.ContainsFunc(append([]string{b.cfg.Policy.ApprovalChannel}, b.cfg.Policy.Operators...), isGroup) {
 		// Slack may fail to tell a group's members.
@@ -55,9 +64,14 @@ func (b *Bot) moveOne(ctx context.Context, id string, w waitingRequest) error {
 	if len(now) == 0 || len(before) == 0 || len(gone)+len(added) == 0 {
 		return nil
 	}
+	w.Moved++
+	for i := range added {
+		added[i].Moved = w.Moved
+	}
 	switch {
 	case w.Agent != nil: // poll shows it in the new places
 		owed = b.closeAgentCards(ctx, *w.Agent, gone, textMovedB, view.Plain, func(lang.Lang) []slack.Block { return nil })
+		w.Places = append(without(before, gone), added...)
 	case w.Held != nil:
 		h := *w.Held
 		left := h
@@ -66,7 +80,7 @@ func (b *Bot) moveOne(ctx context.Context, id string, w waitingRequest) error {
 		first := h.Cards[0]
 		h.Cards = slices.DeleteFunc(slices.Clone(h.Cards), func(c requestCard) bool { return slices.Contains(gone, c.Place) })
 		for _, p := range added {
-			c := requestCard{requestKey(h.Ask) + "@" + p.Team + "/" + p.Channel, p, first.Lang, first.Doc}
+			c := requestCard{requestKey(h.Ask) + at(p), p, first.Lang, first.Doc}
 			h.Cards = append(h.Cards, c)
 			owed = append(owed, b.postRequest(c, h, id, instead)...)
 		}
@@ -75,7 +89,6 @@ func (b *Bot) moveOne(ctx context.Context, id string, w waitingRequest) error {
 			return err
 		}
 	}
-	w.Places = now
 	if err := b.cfg.Store.Enqueue(ctx, owed...); err != nil {
 		return err
 	}
@@ -88,5 +101,7 @@ func isGroup(id string) bool { return strings.HasPrefix(id[strings.Index(id, "/"
 
 // without returns the places of a that are not in b.
 func without(a, b []card.Place) []card.Place {
-	return slices.DeleteFunc(slices.Clone(a), func(p card.Place) bool { return slices.Contains(b, p) })
+	return slices.DeleteFunc(slices.Clone(a), func(p card.Place) bool {
+		return slices.ContainsFunc(b, func(q card.Place) bool { return q.Team == p.Team && q.Channel == p.Channel })
+	})
 }

@@ -39,7 +39,7 @@ type Policy struct {
 	// Approve asks somebody outside of the client, for example by a button in Slack,
 	// and returns at once: the name of who has approved, or "" if nobody has yet. It
 	// decides about calls that are Beyond, and about every write if ApproveAll is set.
-	Approve    func(ctx context.Context, call *ops.Call, op string, in any, shown []view.Section, digest string) (by string, err error)
+	Approve    func(ctx context.Context, call *ops.Call, op string, in any, shown []view.Section, digest string, most *ops.Size) (by string, err error)
 	ApproveAll bool
 	// Tokens lets a token stand in for a person whom the client cannot ask. The model
 	// that wrote the call gets the token and may use it although nobody has looked, so
@@ -115,7 +115,7 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 	}
 	switch {
 	case v.approval:
-		by, err := policy.Approve(ctx, call, o.Name, in, question.shown, question.digest)
+		by, err := policy.Approve(ctx, call, o.Name, in, question.shown, question.digest, question.request.Most())
 		if err != nil {
 			return refusal(ops.AsError(err)), nil
 		}

@@ -159,7 +159,7 @@ func TestWhatIsBeyondTheLimitsNeedsMoreThanAToken(t *testing.T) {
 	require.NotContains(t, r.Text, "fallback-token", "it is set, and does not help here")
 	require.NotContains(t, r.Structured, "confirm_token")
 
-	policy.Approve = func(_ context.Context, call *ops.Call, op string, _ any, shown []view.Section, _ string) (string, error) {
+	policy.Approve = func(_ context.Context, call *ops.Call, op string, _ any, shown []view.Section, _ string, _ *ops.Size) (string, error) {
 		asked = append(asked, call.Who.User+" "+op)
 		require.Contains(t, shown[len(shown)-1].Code, "#SBATCH --nodes=4")
 		if approved {
@@ -354,8 +354,10 @@ func TestAPersonIsAskedWithoutASession(t *testing.T) {
 	beyond := ""
 	cfg.Policy = func() mcp.Policy {
 		return mcp.Policy{
-			Beyond:  func(*ops.Call, string, any) string { return beyond },
-			Approve: func(context.Context, *ops.Call, string, any, []view.Section, string) (string, error) { return "", nil },
+			Beyond: func(*ops.Call, string, any) string { return beyond },
+			Approve: func(context.Context, *ops.Call, string, any, []view.Section, string, *ops.Size) (string, error) {
+				return "", nil
+			},
 		}
 	}
 	url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}})

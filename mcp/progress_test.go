@@ -189,7 +189,7 @@ func TestATestOfNodesTellsThatItGoesOnAndCanBeCancelled(t *testing.T) {
 	svc.Clusters["test"] = v
 	cfg.Policy = func() mcp.Policy {
 		return mcp.Policy{
-			Approve: func(context.Context, *ops.Call, string, any, []view.Section, string) (string, error) {
+			Approve: func(context.Context, *ops.Call, string, any, []view.Section, string, *ops.Size) (string, error) {
 				return "T1/U5", nil
 			},
 			ApproveAll: true,

@@ -139,6 +139,9 @@ type Place struct {
 	Edited  time.Time `json:"edited,omitzero"`
 	// Pictured is the last quarter of the run for which the loss was sent as a picture.
 	Pictured int `json:"pictured,omitempty"`
+	// Moved counts the moves of a request for approval, where this is a place of one: a request that
+	// comes back to a place is posted there anew.
+	Moved int `json:"moved,omitempty"`
 }
 
 // ID returns the id of a job's card.

@@ -2,6 +2,7 @@ package jobnews
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -60,7 +61,7 @@ func (nf *Notifier) digests(ctx context.Context) {
 		team, user, _ := strings.Cut(key, "/")
 		s := nf.people.Settings(ctx, team, user)
 		if s.Digest {
-			nf.digest(ctx, card.Place{Team: team, Channel: user}, key, s.Zone, func() (view.Doc, bool) { return nf.digestDoc(ctx, team, user, s.Lang) })
+			nf.digest(ctx, card.Place{Team: team, Channel: user}, key, s.Zone, func() (view.Doc, bool, error) { return nf.digestDoc(ctx, team, user, s.Lang) })
 		}
 	}
 	all, err := nf.subscriptions(ctx)
@@ -70,12 +71,13 @@ func (nf *Notifier) digests(ctx context.Context) {
 		if err != nil || !slices.Contains(s.when, whenDigest) {
 			continue
 		}
-		nf.digest(ctx, s.place, s.key(), who.Zone, func() (view.Doc, bool) { return nf.digestOfPlace(ctx, s, who.LangOr(l)) })
+		nf.digest(ctx, s.place, s.key(), who.Zone, func() (view.Doc, bool, error) { return nf.digestOfPlace(ctx, s, who.LangOr(l)) })
 	}
 }
 
-// digest queues a digest in its hour, and later on the day where no server ran in that hour.
-func (nf *Notifier) digest(ctx context.Context, p card.Place, key, zone string, draw func() (doc view.Doc, any bool)) {
+// digest queues a digest in its hour, and later on the day where no server ran or no cluster
+// answered in that hour.
+func (nf *Notifier) digest(ctx context.Context, p card.Place, key, zone string, draw func() (doc view.Doc, any bool, err error)) {
 	var last string // the day of the last one; empty for one that was just switched on
 	had, err := nf.cfg.Store.Get(ctx, record.Digested, key, nf.now(), &last)
 	now := nf.inZone(zone)
@@ -83,7 +85,12 @@ func (nf *Notifier) digest(ctx context.Context, p card.Place, key, zone string, 
 	if err != nil || last == today || now.Hour() < digestHour || !had && now.Hour() > digestHour {
 		return
 	}
-	if doc, any := draw(); any {
+	doc, any, err := draw()
+	if err != nil && !any { // draw it later
+		nf.logError(slog.LevelWarn, "slack: digest", err, "of", key)
+		return
+	}
+	if any {
 		nf.announce(ctx, p, "digest/"+key+"/"+today, doc)
 	}
 	nf.logError(slog.LevelWarn, "slack: digest", nf.cfg.Store.Put(ctx, record.Digested, key, today, nf.now().Add(digestKept)))
@@ -98,12 +105,13 @@ func (nf *Notifier) inZone(zone string) time.Time {
 }
 
 // digestOfPlace summarizes the last day of a subscription's jobs; any is false where there were
-// none.
-func (nf *Notifier) digestOfPlace(ctx context.Context, s subscription, l lang.Lang) (doc view.Doc, any bool) {
+// none. It counts the jobs of the clusters that answer.
+func (nf *Notifier) digestOfPlace(ctx context.Context, s subscription, l lang.Lang) (doc view.Doc, any bool, err error) {
 	day := dayCounts{failed: map[string][]string{}}
 	for name := range nf.cfg.Service.Clusters {
-		jobs, err := nf.cfg.Service.Reader(name).Jobs(ctx, slurm.Filter{All: true, Since: nf.now().Add(-24 * time.Hour)})
-		nf.logError(slog.LevelWarn, "slack: digest", err, "cluster", name)
+		jobs, e := nf.cfg.Service.Reader(name).Jobs(ctx, slurm.Filter{All: true, Since: nf.now().Add(-24 * time.Hour)})
+		err = errors.Join(err, e)
+		nf.logError(slog.LevelWarn, "slack: digest", e, "cluster", name)
 		for _, j := range jobs {
 			if j.Cluster = name; s.selects(j) {
 				k, _, _ := nf.Card(ctx, name, j.ID) // for its diagnosis, where it has one
@@ -113,7 +121,7 @@ func (nf *Notifier) digestOfPlace(ctx context.Context, s subscription, l lang.La
 	}
 	doc = digestOf(day, l)
 	doc.Title += " · " + s.shown(l)
-	return doc, len(day.done)+len(day.failed)+day.still > 0
+	return doc, len(day.done)+len(day.failed)+day.still > 0, err
 }
 
 // dayCounts are the counts of a day's jobs.
@@ -139,7 +147,7 @@ func (day *dayCounts) add(j slurm.Job, class string) {
 }
 
 // digestDoc summarizes the last day of a person's jobs; any is false where there were none.
-func (nf *Notifier) digestDoc(ctx context.Context, team, user string, l lang.Lang) (doc view.Doc, any bool) {
+func (nf *Notifier) digestDoc(ctx context.Context, team, user string, l lang.Lang) (doc view.Doc, any bool, err error) {
 	day := dayCounts{failed: map[string][]string{}}
 	for _, k := range nf.CardsEndedSince(ctx, nf.now().Add(-24*time.Hour)) {
 		if k.Team == team && k.User == user {
@@ -148,7 +156,7 @@ func (nf *Notifier) digestDoc(ctx context.Context, team, user string, l lang.Lan
 	}
 	running, err := nf.unfinished(ctx)
 	if err != nil {
-		return doc, false
+		return doc, false, err
 	}
 	who, linked := nf.people.Linked(ctx, team, user)
 	for _, j := range running {
@@ -156,7 +164,7 @@ func (nf *Notifier) digestDoc(ctx context.Context, team, user string, l lang.Lan
 			day.still++
 		}
 	}
-	return digestOf(day, l), len(day.done)+len(day.failed)+day.still > 0
+	return digestOf(day, l), len(day.done)+len(day.failed)+day.still > 0, nil
 }
 
 func digestOf(day dayCounts, l lang.Lang) view.Doc {

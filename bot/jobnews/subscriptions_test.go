@@ -226,6 +226,17 @@ func TestAPlaceIsToldEveryMorningInOneMessage(t *testing.T) {
 	s.at = s.at.Add(time.Hour)
 	s.digests(s.ctx)
 	require.Empty(t, s.told())
+
+	// No cluster answers in the hour of the next day.
+	s.at = time.Date(2026, 11, 21, 9, 5, 0, 0, time.UTC)
+	up := s.cfg.Service.Clusters["test"]
+	s.cfg.Service.Clusters["test"] = down{up}
+	s.digests(s.ctx)
+	require.Empty(t, s.told())
+	s.cfg.Service.Clusters["test"] = up
+	s.at = s.at.Add(time.Hour)
+	s.digests(s.ctx)
+	require.Contains(t, s.told()[0], "post C9: Jobs of the last day")
 }
 
 // A script may name a channel that its owner is in, or the owner: nobody else is written to.

@@ -118,12 +118,12 @@ func agentPolicy(service func() (*ops.Service, error), cfg config.Config, operat
 		return p
 	}
 	p.ApproveAll = a.Agents
-	p.Approve = func(ctx context.Context, call *ops.Call, op string, in any, shown []view.Section, digest string) (string, error) {
+	p.Approve = func(ctx context.Context, call *ops.Call, op string, in any, shown []view.Section, digest string, most *ops.Size) (string, error) {
 		svc, err := service()
 		if err != nil {
 			return "", err
 		}
-		return svc.Approved(ctx, call.Who, op, in, needsApproval(call, a, in).EN, shown, digest)
+		return svc.Approved(ctx, call.Who, op, in, needsApproval(call, a, in).EN, shown, digest, most)
 	}
 	return p
 }

@@ -116,6 +116,35 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 	return r, nil, nil
 }
 
+// Most returns the most that the call can use, to be kept with the request; nil where the
+// script binds it. A job that a call changes may grow while the request waits.
+func (r Request) Most() *ops.Size {
+	if !r.Takes || r.Script != "" {
+		return nil
+	}
+	return &ops.Size{GPUs: r.Use.GPUs, Hours: min(r.Use.Hours, math.MaxFloat64), GPUHours: min(r.Use.GPUHours, math.MaxFloat64)}
+}
+
+// StillWithin refuses a call that can use more by now than was shown.
+func StillWithin(ctx context.Context, call *ops.Call, in any, shown *ops.Size) error {
+	if shown == nil {
+		return nil
+	}
+	use, takes, err := policy.Of(ctx, call, in)
+	if err != nil {
+		return err
+	}
+	if (Request{Use: use, Takes: takes}).Most().Within(shown) {
+		return nil
+	}
+	return &ops.Error{
+		Code: ops.NotAllowed, Message: lang.Text{
+			EN: "this can use more now than the request showed: %s; nothing was done", ZH: "现在可能使用的资源超过了申请中显示的数量：%s；没有执行任何操作",
+		}.With(mostUse(use)),
+		Fix: lang.Text{EN: "ask again: the larger size has to be approved, too", ZH: "请重新申请：增大后的规模需要重新批准"},
+	}
+}
+
 // runTime says how long a job has run, to be appended to a sentence. It is empty for a
 // job that has not run.
 func runTime(j slurm.Job) lang.Text {

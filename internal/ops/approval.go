@@ -33,13 +33,31 @@ type Approval struct {
 	// the call would submit; it is empty where the call submits no script.
 	Shown  []view.Section `json:"shown"`
 	Digest string         `json:"digest,omitempty"`
-	At     time.Time      `json:"at"`
+	// Most is the most that the call could use as it was shown; nil where Digest binds it.
+	Most *Size     `json:"most,omitempty"`
+	At   time.Time `json:"at"`
 	// Decided names who decided, Yes is the decision and Reason its reason. All three
 	// are zero while the request waits.
 	Decided string    `json:"decided,omitempty"`
 	Yes     bool      `json:"yes,omitempty"`
 	Reason  string    `json:"reason,omitempty"`
 	Until   time.Time `json:"until"`
+}
+
+// A Size is the most that a call can use of a cluster. The largest number stands for no
+// limit.
+type Size struct {
+	GPUs     int     `json:"gpus"`
+	Hours    float64 `json:"hours"` // of one job
+	GPUHours float64 `json:"gpu_hours"`
+}
+
+// Within reports whether s is no larger than shown. A nil size is not known and bounds
+// nothing.
+func (s *Size) Within(shown *Size) bool {
+	const rounding = 1 + 1e-9 // the parts of a job may be added in another order
+	return s == nil || shown == nil ||
+		s.GPUs <= shown.GPUs && s.Hours <= shown.Hours*rounding && s.GPUHours <= shown.GPUHours*rounding
 }
 
 // Waits reports whether nobody has decided yet.
@@ -113,16 +131,21 @@ func (c *Call) RequireAgreed(script string) error {
 // call means the same caller, operation, arguments (the idempotency key aside) and
 // script digest. The first call stores a request, which then waits for its decision;
 // repeated calls before the decision find the same request. An approval serves one
-// call. A refusal is returned as an error once; after that, the same call is a new
-// request.
-func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, why string, shown []view.Section, digest string) (by string, err error) {
+// call, and none that can use more than was shown by now: such a call is a new request.
+// A refusal is returned as an error once; after that, the same call is a new request,
+// too.
+func (s *Service) Approved(
+	ctx context.Context, who Caller, op string, in any, why string, shown []view.Section, digest string, most *Size,
+) (by string, err error) {
 	docs, err := s.Docs()
 	if err != nil {
 		return "", err
 	}
 	now := s.Now()
 	key := callDigest(who, op, in, digest)
-	fresh := Approval{ID: key + "." + rand.Text(), Op: op, Who: who, Why: why, Shown: shown, Digest: digest, At: now, Until: now.Add(s.ApprovalLifetime())}
+	fresh := Approval{
+		ID: key + "." + rand.Text(), Op: op, Who: who, Why: why, Shown: shown, Digest: digest, Most: most, At: now, Until: now.Add(s.ApprovalLifetime()),
+	}
 	var a Approval
 	known, err := docs.Get(ctx, docApproval, key, now, &a)
 	switch {
@@ -143,6 +166,8 @@ func (s *Service) Approved(ctx context.Context, who Caller, op string, in any, w
 			return "", s.askFor(ctx, docs, key, fresh)
 		case found.Waits():
 			return "", addRequest(ctx, docs, key, found)
+		case found.Yes && !most.Within(found.Most):
+			return "", s.askFor(ctx, docs, key, fresh)
 		case found.Yes:
 			return found.Decided, nil
 		}

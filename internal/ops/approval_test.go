@@ -53,7 +53,7 @@ func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 	in := &jobcontrol.CancelIn{Job: "4711"}
 	ask := func() bool {
 		t.Helper()
-		by, err := s.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", shown, "")
+		by, err := s.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", shown, "", nil)
 		require.NoError(t, err)
 		return by != ""
 	}
@@ -84,14 +84,14 @@ func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 	require.ErrorContains(t, err, "T1/U5 has decided already", "not even who decided first takes it back")
 	require.Equal(t, []string{"T1/U5 approve cancel of " + string(ops.MCPHTTP) + ":ada-agent  "}, *audited)
 
-	other, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4712"}, "", nil, "")
+	other, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4712"}, "", nil, "", nil)
 	require.NoError(t, err)
 	require.Empty(t, other, "another job is another call")
 	var wg sync.WaitGroup
 	went := make(chan bool, 8)
 	for range 8 {
 		wg.Go(func() {
-			by, err := s.Approved(t.Context(), agent, "cancel", in, "", shown, "")
+			by, err := s.Approved(t.Context(), agent, "cancel", in, "", shown, "", nil)
 			assert.NoError(t, err, "the others wait again")
 			went <- by == "T1/U5"
 		})
@@ -121,7 +121,7 @@ func TestWhatAnApprovalIsGoodFor(t *testing.T) {
 	in := &jobcontrol.CancelIn{Job: "4711"}
 	ask := func(who ops.Caller, digest string) string {
 		t.Helper()
-		by, err := s.Approved(t.Context(), who, "submit", in, "", nil, digest)
+		by, err := s.Approved(t.Context(), who, "submit", in, "", nil, digest, nil)
 		require.NoError(t, err)
 		return by
 	}
@@ -141,19 +141,44 @@ func TestWhatAnApprovalIsGoodFor(t *testing.T) {
 	require.Equal(t, "T1/U5", ask(agent, "ba78"))
 }
 
+// A job that grows while its change waits is not changed by what was approved for a smaller one.
+func TestAnApprovalIsOfTheSizeThatWasShown(t *testing.T) {
+	s, _, _ := approvalService(t)
+	in := &jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: "4711"}}
+	ask := func(gpus int) string {
+		t.Helper()
+		by, err := s.Approved(t.Context(), agent, "requeue", in, "a limit", shown, "", &ops.Size{GPUs: gpus, Hours: 1, GPUHours: float64(gpus)})
+		require.NoError(t, err)
+		return by
+	}
+	decide := func() {
+		t.Helper()
+		list, err := s.Approvals(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		_, err = s.Decide(t.Context(), list[0].ID, operator, "T1/U5", true, "")
+		require.NoError(t, err)
+	}
+	require.Empty(t, ask(8))
+	decide()
+	require.Empty(t, ask(64), "the larger job is asked about anew")
+	decide()
+	require.Equal(t, "T1/U5", ask(32), "a smaller one was approved with the larger")
+}
+
 // A button that was drawn for a request decides nothing about the next one of the same call.
 func TestAnOldRequestDoesNotDecideTheNext(t *testing.T) {
 	s, _, _ := approvalService(t)
 	in := &jobcontrol.CancelIn{Job: "4711"}
-	_, err := s.Approved(t.Context(), agent, "cancel", in, "", shown, "")
+	_, err := s.Approved(t.Context(), agent, "cancel", in, "", shown, "", nil)
 	require.NoError(t, err)
 	first, err := s.Approvals(t.Context())
 	require.NoError(t, err)
 	_, err = s.Decide(t.Context(), first[0].ID, operator, "T1/U5", false, "no")
 	require.NoError(t, err)
-	_, err = s.Approved(t.Context(), agent, "cancel", in, "", shown, "")
+	_, err = s.Approved(t.Context(), agent, "cancel", in, "", shown, "", nil)
 	require.ErrorContains(t, err, "has declined")
-	_, err = s.Approved(t.Context(), agent, "cancel", in, "", shown, "")
+	_, err = s.Approved(t.Context(), agent, "cancel", in, "", shown, "", nil)
 	require.NoError(t, err)
 	_, err = s.Decide(t.Context(), first[0].ID, ops.Caller{ID: "T1/U6", User: "olga", Operator: true}, "T1/U6", true, "")
 	require.ErrorContains(t, err, "this request is older than")
@@ -168,7 +193,7 @@ func TestAnOldRequestDoesNotDecideTheNext(t *testing.T) {
 // Of people who decide at the same time, one does.
 func TestTwoDecisionsAtOnce(t *testing.T) {
 	s, _, _ := approvalService(t)
-	_, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "", shown, "")
+	_, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "", shown, "", nil)
 	require.NoError(t, err)
 	list, err := s.Approvals(t.Context())
 	require.NoError(t, err)
@@ -198,7 +223,7 @@ func TestEqualCallsAtTheSameTimeAreOneRequest(t *testing.T) {
 		for range 16 {
 			all.Go(func() {
 				<-start
-				by, err := s.Approved(t.Context(), agent, "cancel", in, "", shown, "")
+				by, err := s.Approved(t.Context(), agent, "cancel", in, "", shown, "", nil)
 				if err != nil || by != "" {
 					t.Error(by, err)
 				}
@@ -223,7 +248,7 @@ func TestRequestsAreListedOldestFirst(t *testing.T) {
 	s, now, _ := approvalService(t)
 	jobs := []slurm.JobID{"1", "2", "3", "4", "5", "6"}
 	for _, job := range jobs {
-		_, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: job}, "", []view.Section{{Text: string(job)}}, "")
+		_, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: job}, "", []view.Section{{Text: string(job)}}, "", nil)
 		require.NoError(t, err)
 		*now = now.Add(time.Minute)
 	}
@@ -241,7 +266,7 @@ func TestARefusalIsToldOnceAndAnApprovalEnds(t *testing.T) {
 	in := &launch.SubmitIn{IdempotencyKey: "one"}
 	ask := func(key string) (bool, error) {
 		in.IdempotencyKey = key
-		by, err := s.Approved(t.Context(), agent, "submit", in, "", nil, "")
+		by, err := s.Approved(t.Context(), agent, "submit", in, "", nil, "", nil)
 		return by != "", err
 	}
 	decide := func(by ops.Caller, yes bool) {
@@ -292,7 +317,7 @@ func TestOnePersonsRequestsAreBounded(t *testing.T) {
 	s, now, _ := approvalService(t)
 	s.Now = func() time.Time { return *now }
 	ask := func(who ops.Caller, n int) error {
-		_, err := s.Approved(t.Context(), who, "submit", &launch.SubmitIn{SpecIn: launch.SpecIn{GPUs: n}}, "more than 512 GPU hours", shown, "")
+		_, err := s.Approved(t.Context(), who, "submit", &launch.SubmitIn{SpecIn: launch.SpecIn{GPUs: n}}, "more than 512 GPU hours", shown, "", nil)
 		return err
 	}
 	for n := range ops.MostWaiting {

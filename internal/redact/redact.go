@@ -123,11 +123,13 @@ func Text(s string) string {
 
 // Lines is Text for lines that say one thing each, such as the fields of a request or the
 // lines of a rendered script. What looks like the beginning of a secret in one line hides
-// nothing of the next: whoever writes a line cannot hide others from a reader.
+// nothing of the next: whoever writes a line cannot hide others from a reader. The long lines
+// of a private key are masked each, indented ones too.
 func Lines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
-		lines[i] = Text(line)
+		words := strings.TrimLeft(line, " \t")
+		lines[i] = line[:len(line)-len(words)] + Text(words)
 	}
 	return strings.Join(lines, "\n")
 }

@@ -169,6 +169,15 @@ func TestAKeyOverManyLinesIsMaskedLineByLine(t *testing.T) {
 	}
 }
 
+// The lines of a key are masked each by itself, as a script may hold it, and no other line is.
+func TestLinesOfAKeyInAScriptAreMasked(t *testing.T) {
+	const key = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
+	script := "cat <<-END\n\t-----BEGIN RSA PRIVATE KEY-----\n\t" + key + "\n  " + key + "\n" + key + "\n\t-----END RSA PRIVATE KEY-----\nEND\n\tsrun train"
+	said := redact.Lines(script)
+	require.NotContains(t, said, key[:20])
+	require.Contains(t, said, "END\n\tsrun train")
+}
+
 // Text that only looks like the start of a key does not hide the lines after it, and a
 // key without an end does not hide the rest of the log.
 func TestLinesAfterWhatIsNoKeyStay(t *testing.T) {

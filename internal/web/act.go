@@ -89,7 +89,7 @@ func (v *visit) execute() error {
 		if err != nil {
 			return err
 		}
-		by, err := v.s.cfg.Service.Approved(v.r.Context(), v.who, op.Name, in, why, r.Sections(lang.EN), r.Digest)
+		by, err := v.s.cfg.Service.Approved(v.r.Context(), v.who, op.Name, in, why, r.Sections(lang.EN), r.Digest, r.Most())
 		if err != nil {
 			return err
 		}
