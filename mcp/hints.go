@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -110,9 +111,12 @@ func asCalls(text string) string {
 		if m[1] == "" {
 			return said
 		}
-		return "`" + strings.TrimRight(o.Name+" "+examples[o.Name], " ") + "`"
+		return "`" + strings.TrimRight(o.Name+" "+cmp.Or(examples[o.Name], plainExamples[o.Name]), " ") + "`"
 	})
 }
+
+// plainExamples are examples of operations whose description needs none.
+var plainExamples = map[string]string{"import": examples["lint"]}
 
 // shellOption matches a shell option outside of a quoted command.
 var shellOption = regexp.MustCompile(`(^|[\s(])--([a-z][a-z-]*)`)

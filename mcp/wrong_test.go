@@ -52,6 +52,8 @@ func TestWrongCallsAreToldHowToRepair(t *testing.T) {
 		{"cancel", `{"job":"4712"}`, "ask its owner or an operator"},
 		{"cancel", `{"job":"99"}`, "not known to Slurm"},
 		{"lint", `{"script":"/home/me/run.sbatch"}`, "give the script's text"},
+		{"import", `{}`, "for example: `import {\"script\":\"#!/bin/bash"},
+		{"plan", `{"gpus":-7}`, "a number of 1 or more"},
 		{"import", `{"script":"run.sbatch\n"}`, "give the script's text"},
 		{"logs", `{"job":"4711","tail":"many"}`, "give a whole number"},
 		{"logs", `{"job":"4711","tail":-5}`, "a number of lines, such as 50"},

@@ -39,7 +39,7 @@ func aroundRows() []row {
 			t("the partition's default decides when the job is killed", "何时被终止由分区默认值决定"),
 			t("time: HH:MM:SS", "time：HH:MM:SS"))),
 		advice(around("time-in-minutes", "time", "sbatch(1): --time",
-			t("a plain number from 3600 on", "3600 及以上的纯数字"), t("a time limit should not be written in seconds", "时间上限不应以秒为单位"),
+			t("a plain number from 3600 on, unless of whole days", "3600 及以上且不是整天的纯数字"), t("a time limit should not be written in seconds", "时间上限不应以秒为单位"),
 			t("Slurm reads a plain number as minutes", "Slurm 把纯数字当作分钟数"),
 			t("time: HH:MM:SS", "time：HH:MM:SS"))),
 		around("training-without-gpus", "gpus_per_node", "megatron/training/initialize.py: initialize_megatron",

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -235,4 +236,19 @@ func TestWhatIsWrongWithAToken(t *testing.T) {
 	require.Nil(t, r.badToken(t.Context(), "list", http.MethodPost, []string{"Unspecified error"}))
 	require.NotNil(t, r.badToken(t.Context(), "list", http.MethodGet, []string{"Unspecified error"}))
 	require.Nil(t, r.badToken(t.Context(), "list", http.MethodGet, []string{"Invalid job id", "Unspecified error"}))
+}
+
+// What slurmrestd has no request for is named, with what would work.
+func TestWhatSlurmrestdCannot(t *testing.T) {
+	r, _ := answers(t, nil)
+	_, test := r.Test(t.Context(), slurm.Submission{})
+	_, exec := r.Exec(t.Context(), slurm.Exec{})
+	for want, err := range map[string]error{
+		"cannot estimate when a job would start": test, "cannot run a command on the nodes of a job": exec, "cannot requeue a job": r.Requeue(t.Context(), "7"),
+	} {
+		require.ErrorIs(t, err, slurm.ErrUnsupported)
+		require.ErrorContains(t, err, want)
+		require.NotEqual(t, lang.Said(err).EN, lang.Said(err).ZH)
+		require.Contains(t, slurm.FixOf(err).EN, "kind cli or ssh")
+	}
 }

@@ -340,15 +340,25 @@ func (r *REST) Nodes(ctx context.Context) ([]slurm.Node, error) {
 	return nodes, err
 }
 
+// cannot returns the error of an operation that slurmrestd has no request for.
+func cannot(en, zh string) error {
+	return &slurm.Error{
+		Kind: slurm.Unsupported, Fix: slurm.ErrUnsupported.Fix,
+		Msg: lang.Text{EN: "slurmrestd, which this cluster is reached by, cannot " + en, ZH: "此集群通过 slurmrestd 访问，而 slurmrestd 不能" + zh},
+	}
+}
+
 // Test is not possible through slurmrestd.
 func (r *REST) Test(context.Context, slurm.Submission) (slurm.Estimate, error) {
-	return slurm.Estimate{}, slurm.ErrUnsupported
+	return slurm.Estimate{}, cannot("estimate when a job would start", "估计作业何时启动")
 }
 
 // Exec is not possible through slurmrestd.
 func (r *REST) Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error) {
-	return nil, slurm.ErrUnsupported
+	return nil, cannot("run a command on the nodes of a job", "在作业的节点上执行命令")
 }
 
 // Requeue is not possible through slurmrestd.
-func (r *REST) Requeue(context.Context, slurm.JobID) error { return slurm.ErrUnsupported }
+func (r *REST) Requeue(context.Context, slurm.JobID) error {
+	return cannot("requeue a job", "让作业重新排队")
+}

@@ -151,7 +151,14 @@ var askedOfSrun = strings.Fields("nodes gpus gpus-per-node gres gpus-per-task ou
 func (m *importer) narrower(o script.Option) {
 	given, all := o.Text(), m.spec.Nodes
 	if o.Name == "gres" || o.Name == "gpus-per-node" {
-		given, all = given[strings.LastIndexByte(given, ':')+1:], m.spec.GPUsPerNode
+		items := strings.Split(given, ",")
+		if o.Name == "gres" { // which may ask for other resources too: gpu:4,nvme:1
+			items = slices.DeleteFunc(items, func(item string) bool { return !strings.HasPrefix(item, "gpu") })
+		}
+		if len(items) != 1 {
+			return
+		}
+		given, all = items[0][strings.LastIndexByte(items[0], ':')+1:], m.spec.GPUsPerNode
 	} else if o.Name != "nodes" {
 		return
 	}

@@ -29,6 +29,8 @@ func TestAPartOfTheJobIsNoted(t *testing.T) {
 		"srun --nodes=2 torchrun --nproc_per_node=4 /w/train.py":                  "srun --nodes=2: the specification takes all nodes and GPUs",
 		"srun --gres=gpu:a100:2 torchrun --nproc_per_node=4 /w/train.py":          "srun --gres=gpu:a100:2: the specification takes all nodes and GPUs",
 		"srun accelerate launch --num_machines 2 --num_processes 16 /w/train.py":  "--num_machines=2: the specification starts one group of all nodes",
+		"srun --gres=gpu:4,nvme:1 torchrun --nproc_per_node=4 /w/train.py":        "",
+		"srun --gres=nvme:1,gpu:2 torchrun --nproc_per_node=4 /w/train.py":        "srun --gres=nvme:1,gpu:2: the specification takes all nodes and GPUs",
 		"srun --nodes=4 --gres=gpu:4 torchrun --nnodes 4 --nproc_per_node 4 t.py": "",
 	} {
 		_, notes := imported(head, line)
@@ -57,6 +59,15 @@ func TestTheSameProgramStarts(t *testing.T) {
 	require.Contains(t, notes, "the file does not show the program")
 	_, notes = imported("#SBATCH --nodes=1", "srun python -m torch.distributed.launch --use_env /w/t.py")
 	require.NotContains(t, notes, "use-env", "torch.distributed.run always does")
+}
+
+// What stands behind a colon is another program with srun's options, and no argument.
+func TestTheOtherProgramsOfAStepAreNoArguments(t *testing.T) {
+	s, notes := imported("#SBATCH --nodes=3", "srun -N1 python /w/head.py --port 1 : -N2 python /w/worker.py")
+	require.Equal(t, []string{"--port", "1"}, s.Args)
+	require.Contains(t, notes, "only the first one is imported")
+	s, _ = imported("python /w/head.py a : b")
+	require.Equal(t, []string{"a", ":", "b"}, s.Args)
 }
 
 // Slurm takes 64GB for 64G.

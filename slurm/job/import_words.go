@@ -25,6 +25,10 @@ func (m *importer) words(st *script.Start) {
 	afterFlag := false
 	for _, a := range st.ProgramArgs {
 		word, shown := m.job.Filled(a.Value)
+		if st.Step != nil && word == ":" {
+			m.note(a.Line, "srun … : …", "srun starts several programs side by side: only the first one is imported", "srun 同时启动多个程序：只导入了第一个")
+			break
+		}
 		shown = shown && !home(a.Value)
 		words += " " + word
 		switch {

@@ -178,7 +178,7 @@ func unset(c *checker) {
 				continue
 			default:
 				if c.mentions(e.Name) || !valueOf(x, e.Name, 0) {
-					continue // the script mentions the variable, or it may be a folder of the site
+					continue // the script knows of the variable, or it may be a folder of the site
 				}
 			}
 			seen[e.Name] = true
@@ -199,9 +199,9 @@ func unset(c *checker) {
 }
 
 // mentions reports whether the script names the variable without expanding it, as in a
-// check, a list of required variables or a usage text.
+// list of required variables or a usage text, or checks that it is set.
 func (c *checker) mentions(name string) bool {
-	re := lazy.New(`(^|[^$\w{])` + regexp.QuoteMeta(name) + `\b`)
+	re := lazy.New(strings.ReplaceAll(`(^|[^$\w{])NAME\b|\s-[nz]\s+"?\$\{?NAME\b|\$\{NAME:?\?`, "NAME", regexp.QuoteMeta(name)))
 	return slices.ContainsFunc(c.job.Script.Lines, func(l string) bool {
 		return re.MatchString(l) && !strings.Contains(l, "--"+name)
 	})

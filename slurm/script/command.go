@@ -221,6 +221,9 @@ func (r *reader) declare(c *syntax.DeclClause, s *syntax.Stmt, f frame) {
 			if s, ok := w.Literal(); ok && c.Variant.Value == "export" && strings.HasPrefix(s, "-") && strings.Contains(s, "n") {
 				undo = true // export -n NAME: no longer exported
 			}
+			if len(w) > 0 && w[0].Ref != nil && w[0].Ref.Kind == Output {
+				f.sh.Sourced = true // export $(cat .env)
+			}
 			cmd.Args = append(cmd.Args, Arg{Value: w, Line: f.text.at(a.Value.Pos().Offset())})
 			continue
 		}

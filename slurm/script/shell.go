@@ -18,7 +18,8 @@ type Shell struct {
 	Line int
 	// Login is true for a shell that reads the user's profile.
 	Login bool
-	// Sourced is true once the shell has sourced a file whose text is unknown.
+	// Sourced is true once the shell has sourced a file whose text is unknown, or set
+	// variables whose names are unknown, as "export $(cat .env)" does.
 	Sourced bool
 	// ErrExit, PipeFail, NoUnset and AllExport are the options set so far.
 	ErrExit, PipeFail, NoUnset, AllExport bool

@@ -16,13 +16,7 @@ import (
 func CancelledBy(ctx context.Context, cl ops.Cluster, j slurm.Job) string {
 	who := j.CancelledBy()
 	if who == "" && j.State == slurm.Cancelled {
-		accounts, ok := cl.(interface {
-			Past(context.Context, slurm.Filter) ([]slurm.Job, error)
-		})
-		if !ok {
-			return ""
-		}
-		past, _ := accounts.Past(ctx, slurm.Filter{IDs: []slurm.JobID{j.ID}}) // the job's state is known without them
+		past, _ := cl.Past(ctx, slurm.Filter{IDs: []slurm.JobID{j.ID}}) // the job's state is known without them
 		known, _ := slurm.Fold(j.ID, past)
 		who = known.CancelledBy()
 	}

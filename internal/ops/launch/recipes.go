@@ -178,7 +178,10 @@ func setNodes(s job.Spec, gpus int, site job.Site) (job.Spec, error) {
 	if gpus < per && s.GPUsPerNode == nil {
 		per = gpus
 	}
-	if gpus < 1 || gpus%per != 0 {
+	if gpus < 1 {
+		return s, ops.InputError("gpus", lang.Text{EN: "%d is less than 1", ZH: "%d 小于 1"}.With(gpus), lang.Text{EN: "a number of 1 or more", ZH: "1 或更大的数"})
+	}
+	if gpus%per != 0 {
 		return s, ops.InputError("gpus",
 			lang.Text{EN: "%d GPUs do not fill nodes of %d", ZH: "%d 张 GPU 无法用满每节点 %d 张的节点"}.With(gpus, per),
 			lang.Text{EN: "a multiple of %d", ZH: "%d 的倍数"}.With(per))

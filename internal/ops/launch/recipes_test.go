@@ -93,6 +93,7 @@ func TestRecipesSayWhatIsNotPublished(t *testing.T) {
 		{"plan --gpus 12 --gpus-per-node 8", "gpus", "a multiple of 8"},
 		{"plan --gpus 16 --nodes 3", "gpus", "give nodes or gpus"},
 		{"recommend --model nothing-like-it", "model", "recipes list shows all"},
+		{"plan --gpus=-7", "gpus", "a number of 1 or more"},
 		{"recipes show", "recipe", ""},
 	} {
 		words := strings.Fields(tt.words)

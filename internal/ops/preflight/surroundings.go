@@ -31,9 +31,10 @@ type documentRule struct {
 	fix      lang.Text
 }
 
-// secondsOfAnHour is the least plain number of a time limit that looks like seconds. As
-// minutes it is more than two days.
-const secondsOfAnHour = 3600
+// A plain number of a time limit from secondsOfAnHour on looks like seconds: as minutes it
+// is more than two days. One of whole days in minutes, and not of whole hours in seconds,
+// does not.
+const secondsOfAnHour, minutesOfADay = 3600, 1440
 
 // documentRules returns all of them: placeRules are about where the job runs,
 // launchRules about its launch.
@@ -128,8 +129,8 @@ var placeRules = []documentRule{
 		id: "time-in-minutes", field: "time",
 		check: func(_ *ops.Call, s job.Spec) lang.Text {
 			n, err := strconv.ParseInt(s.Time, 10, 64)
-			if err != nil || n < secondsOfAnHour {
-				return lang.Text{}
+			if err != nil || n < secondsOfAnHour || n%minutesOfADay == 0 && n%secondsOfAnHour != 0 {
+				return lang.Text{} // 10080 is a week
 			}
 			return phrase("%s is a number of minutes to Slurm: %s; if seconds are meant, write %s", "Slurm 把 %s 当作分钟数，即 %s；若指秒数，请写 %s",
 				s.Time, ops.Duration(n*60), ops.Duration(n))
@@ -138,7 +139,7 @@ var placeRules = []documentRule{
 	{
 		id: "training-without-gpus", field: "gpus_per_node",
 		check: func(_ *ops.Call, s job.Spec) lang.Text {
-			if *s.GPUsPerNode > 0 {
+			if *s.GPUsPerNode > 0 || s.OwnProgram() != "" {
 				return lang.Text{}
 			}
 			for _, flag := range []string{"--train-iters", "--train-samples"} {

@@ -41,9 +41,10 @@ var stepFlags = map[string]func(*step){
 }
 
 // cannotIgnore reports whether a step without that option would be another step: one
-// outside of its container, or of one program in place of several.
+// outside of its container, of one program in place of several, or one that starts where
+// srun itself would only answer.
 func cannotIgnore(option string) bool {
-	return strings.HasPrefix(option, "container-") || option == "multi-prog"
+	return strings.HasPrefix(option, "container-") || slices.Contains([]string{"multi-prog", "test-only", "help", "usage", "version"}, option)
 }
 
 // stepValues set the fields of a step for srun's options with a value.

@@ -108,7 +108,7 @@ func TestWhatAnSrunIsTold(t *testing.T) {
 	for args, says := range map[string]string{
 		"": "No command given", "-l": "No command given", "-N": "requires an argument", "-n x y": `Invalid numeric value "x" for --ntasks`, "-n 0 y": `Invalid numeric value "0" for --ntasks`,
 		"-N 2 y": "Only allocated 1 nodes asked for 2", "-w local2 y": "not in the allocation: local2", "-w gpu1 y": "Invalid node name specified: gpu1",
-		"-w local[1 y": "local[1", "-t x y": "Invalid --time", "--gres=gpu:x y": "gres", "-W x y": "x", "-% y": "unrecognized option '-%'", "--no-such y": "unrecognized option '--no-such'",
+		"-w local[1 y": "local[1", "-t x y": "Invalid --time", "--gres=gpu:x y": "gres", "-W x y": "x", "--test-only y": "unrecognized option", "-V": "unrecognized option", "-% y": "unrecognized option '-%'", "--no-such y": "unrecognized option '--no-such'",
 	} {
 		_, err := readStep(strings.Fields(args), environ{}, []string{"local1"})
 		require.ErrorContains(t, err, says, args)
