@@ -43,8 +43,11 @@ func (w *Watcher) takeUpRequeued(s lookResult, now time.Time) (ids []slurm.JobID
 		switch {
 		case live && j.SameJob(slurm.Job{User: last.user}):
 			// A queue does not count runs, and each run has news of its own.
-			w.jobs[id] = &watched{job: slurm.Job{ID: id, Restarts: max(j.Restarts, last.restarts+1)}}
-			ids = append(ids, id)
+			if w.jobs[id] == nil { // else somebody has asked for it meanwhile
+				w.jobs[id] = &watched{job: slurm.Job{ID: id}}
+				ids = append(ids, id)
+			}
+			w.jobs[id].job.Restarts = max(j.Restarts, last.restarts+1)
 			delete(w.over, id)
 		case live, now.Sub(last.endedAt) > requeueable:
 			delete(w.over, id)

@@ -37,6 +37,24 @@ func TestTheNumberOfARunDoesNotFall(t *testing.T) {
 	})
 }
 
+// So it is if somebody asks for the job before the watcher has seen that it runs again; and
+// who asks for a job that only has ended is told its end.
+func TestWhoAsksForARequeuedJobGetsItsNumber(t *testing.T) {
+	f := newFake(job("7", slurm.Running))
+	f.past["8"] = ended("8", slurm.Failed, "3:0")
+	story(t, f, watch.Options{}, func(w *watch.Watcher, told func() []string) {
+		for _, id := range []slurm.JobID{"7", "8"} {
+			w.Watch(ended(id, slurm.Failed, "3:0"))
+			w.Watch(slurm.Job{ID: id})
+		}
+		time.Sleep(time.Minute)
+		require.ElementsMatch(t, []string{"changed RUNNING", "ended FAILED"}, told())
+		j, ok := w.Job("7")
+		require.True(t, ok)
+		require.Equal(t, 1, j.Restarts)
+	})
+}
+
 // A site may begin to count its jobs anew.
 func TestAnotherUsersJobIsNoRequeue(t *testing.T) {
 	old := ended("7", slurm.Failed, "3:0")

@@ -139,7 +139,9 @@ func (w *Watcher) Watch(known slurm.Job) {
 	if known.State.Ended() && known.Reason != slurm.ReasonUnsettled {
 		w.keepOver(known, time.Now())
 	} else {
-		delete(w.over, known.ID)
+		if known.State != "" { // else the look tells whether it runs again
+			delete(w.over, known.ID)
+		}
 		w.jobs[known.ID] = &watched{job: known, reported: known.State != ""}
 	}
 	w.nudge()
