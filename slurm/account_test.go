@@ -45,3 +45,14 @@ func TestAnIDThatIsUsedAgainIsAnotherJob(t *testing.T) {
 	now.User = "bob"
 	require.Equal(t, 1, FoldRuns([]Job{old, now})[0].Restarts)
 }
+
+// slurmrestd's accounts tell of a run that was put back as sacct does.
+func TestSlurmrestdTellsOfRunsThatWerePutBack(t *testing.T) {
+	again := aRun("ada", Pending, 60, 0, 0)
+	again.RunsBefore(AccountFromJSON(map[string]any{
+		"job_id": 7.0, "user": "ada", "state": map[string]any{"current": []any{"REQUEUED"}},
+		"time": map[string]any{"submission": 1700000000.0, "start": 1700000010.0, "end": 1700000060.0},
+	}))
+	require.Equal(t, []State{Requeued}, again.Requeues)
+	require.Len(t, again.Earlier, 1)
+}

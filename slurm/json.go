@@ -286,7 +286,10 @@ func AccountFromJSON(m map[string]any) Job {
 		j.RawID = raw
 	}
 	if j.State.Ended() {
-		j.EndedAt, j.ExitCode = times.time("end"), o.exit("exit_code")
+		j.ExitCode = o.exit("exit_code")
+	}
+	if j.State.Ended() || j.State == Requeued {
+		j.EndedAt = times.time("end")
 	}
 	if out := o.text("stdout"); out != "" { // since 24.05
 		j.Stdout, j.Stderr = ExpandPattern(out, j), ExpandPattern(cmp.Or(o.text("stderr"), out), j)
