@@ -111,20 +111,29 @@ func splitAccounts(out, sep string, n int) (records [][]string, err error) {
 }
 
 // FoldRuns merges the records of each requeued job into one job. The records of a job
-// come oldest first, as sacct lists them.
+// come oldest first, as sacct lists them. Where a site has begun to count its jobs anew,
+// the newest job has the id.
 func FoldRuns(records []Job) []Job {
 	var jobs []Job
 	at := map[JobID]int{}
 	for _, j := range records {
-		if i, seen := at[j.ID]; seen {
+		i, seen := at[j.ID]
+		switch {
+		case !seen:
+			at[j.ID] = len(jobs)
+			jobs = append(jobs, j)
+		case jobs[i].SameJob(j):
 			jobs[i] = afterRequeue(jobs[i], j)
-			continue
+		default:
+			jobs[i] = j
 		}
-		at[j.ID] = len(jobs)
-		jobs = append(jobs, j)
 	}
 	return jobs
 }
+
+// SameJob reports whether two records with one id can be of one job: they can unless
+// they name two users.
+func (j *Job) SameJob(o Job) bool { return j.User == "" || o.User == "" || j.User == o.User }
 
 // afterRequeue returns the record of a job's next run, extended by the ends of the runs
 // before it.
@@ -154,11 +163,15 @@ func WithPast(jobs, past []Job, match func(Job) bool) []Job {
 }
 
 // RunsBefore adds to a job of the queue the earlier runs in its record of the accounts.
-// The newest record may be of the present run. Slurm takes the end of a run for the
-// submission of the next.
+// The newest record may be of the present run, which may begin and end in the second of
+// its submission. Slurm takes the end of a run for the submission of the next.
 func (j *Job) RunsBefore(known Job) {
+	if j.SubmittedAt == nil || !j.SameJob(known) {
+		return
+	}
 	for _, r := range append(slices.Clone(known.Earlier), known.Last()) {
-		if (r.State.Ended() || r.State == Requeued) && r.StartedAt != nil && r.EndedAt != nil && j.SubmittedAt != nil && !r.EndedAt.After(*j.SubmittedAt) {
+		present := r.SubmittedAt != nil && !r.SubmittedAt.Before(*j.SubmittedAt)
+		if (r.State.Ended() || r.State == Requeued) && !present && r.StartedAt != nil && r.EndedAt != nil && !r.EndedAt.After(*j.SubmittedAt) {
 			j.Earlier, j.Requeues = append(j.Earlier, r), append(j.Requeues, r.State)
 		}
 	}

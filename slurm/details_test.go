@@ -53,38 +53,70 @@ func TestOptionsTakeTheirValues(t *testing.T) {
 	}
 }
 
-// detailRecord returns a record of squeue in DetailFormat, with the columns padded.
-func detailRecord(id, stdout string) string {
+// detailRecord returns a record of squeue in DetailFormat, with the columns padded. more are
+// names and values of further columns.
+func detailRecord(id, stdout string, more ...string) string {
 	var b strings.Builder
+	values := map[string]string{"JobArrayID": id, "exit_code": "3:0", "RestartCnt": "1", "STDOUT": stdout}
+	for i := 0; i < len(more); i += 2 {
+		values[more[i]] = more[i+1]
+	}
 	for _, f := range detailFields {
-		value := map[string]string{"JobArrayID": id, "exit_code": "3:0", "RestartCnt": "1", "STDOUT": stdout}[f.name]
+		value := values[f.name]
 		b.WriteString(value + strings.Repeat(" ", f.width-len(value)))
 	}
 	return b.String() + "\n"
 }
 
-// Slurm keeps the time of a preemption when the job runs again: it tells of the present
-// run only if that had started.
-func TestAPreemptionIsOfThePresentRun(t *testing.T) {
-	const at = 1700000600
+// Slurm keeps the time of a preemption when the job runs again, and notes it also for a job
+// that gang scheduling suspends, which is not asked to end.
+func TestAPreemptionEndsThePresentRun(t *testing.T) {
+	const start, hour = 1700000000, int64(3600)
 	for name, c := range map[string]struct {
-		started int64
-		at      string
-		want    bool
+		state          State
+		at             int64
+		elapsed, limit int64
+		end, resumed   int64 // after the start
+		want           bool
 	}{
-		"this run": {at - 60, "1700000600", true}, "the run before": {at + 60, "1700000600", false}, "never": {at - 60, "N/A", false}, "not started": {0, "1700000600", false},
+		"ended in its grace time":             {Failed, 600, 660, hour, 660, 0, true},
+		"in its grace time":                   {Running, 600, 610, hour, 900, 0, true},
+		"the run before":                      {Failed, -100, 660, hour, 660, 0, false},
+		"never":                               {Failed, -start, 660, hour, 660, 0, false},
+		"suspended":                           {Suspended, 600, 600, hour, hour, 600, false},
+		"runs again after a suspension":       {Running, 600, 700, hour, hour + 300, 900, false},
+		"runs again, without a limit":         {Running, 600, 700, 0, 365 * 24 * hour, 900, false},
+		"failed by itself after a suspension": {Failed, 600, 900, hour, 1200, 900, false},
 	} {
-		j := Job{ID: "7", State: Failed}
-		if c.started > 0 {
-			start := time.Unix(c.started, 0)
-			j.StartedAt = &start
+		started := time.Unix(start, 0)
+		j := Job{ID: "7", State: c.state, StartedAt: &started, ElapsedS: c.elapsed}
+		of := map[string]any{
+			"job_id": 7.0, "job_state": string(c.state), "nodes": "n1", "start_time": float64(start), "end_time": float64(start + c.end), "preempt_time": float64(start + c.at),
 		}
-		line := detailRecord("7", "/logs/7.out")
-		line = line[:len(line)-25] + fmt.Sprintf("%-24s\n", c.at)
-		AddDetail(&j, line)
+		at, end := fmt.Sprint(start+c.at), fmt.Sprint(start+c.end)
+		if c.at == -start {
+			at = "N/A"
+		}
+		if c.limit > 0 {
+			j.TimeLimitS, of["time_limit"] = &c.limit, float64(c.limit/60)
+		} else {
+			end = "NONE"
+		}
+		if c.resumed > 0 {
+			of["suspend_time"], of["pre_sus_time"] = float64(start+c.resumed), 600.0
+		}
+		AddDetail(&j, detailRecord("7", "/logs/7.out", "PreemptTime", at, "EndTime", end))
 		require.Equal(t, c.want, j.PreemptedAt != nil, name)
 		require.Equal(t, c.want, j.Preemption().EN != "", name)
+		rest := JobsFromJSON(of)[0]
+		require.Equal(t, c.want, rest.PreemptedAt != nil, "%s, by slurmrestd", name)
+		if c.state != Running {
+			require.Equal(t, c.elapsed, rest.ElapsedS, "%s, by slurmrestd", name)
+		}
 	}
+	waits := Job{ID: "7", State: Pending}
+	AddDetail(&waits, detailRecord("7", "/logs/7.out", "PreemptTime", "1700000600", "EndTime", "N/A"))
+	require.Nil(t, waits.PreemptedAt, "not started")
 }
 
 // The name of one job's log looks like the record of another job.

@@ -206,14 +206,8 @@ func JobsFromJSON(m map[string]any) []Job {
 		j.EndedAt, j.ExitCode = o.time("end_time"), o.exit("exit_code")
 	}
 	j.forgetStart()
-	j.preemptedAt(o.time("preempt_time"))
-	if j.StartedAt != nil {
-		end := time.Now()
-		if j.EndedAt != nil {
-			end = *j.EndedAt
-		}
-		j.ElapsedS = max(int64(end.Sub(*j.StartedAt)/time.Second), 0)
-	}
+	j.ElapsedS = j.ran(o)
+	j.preempted(o.time("preempt_time"), o.time("end_time"))
 	j.GPUs = gpusInTRES(cmp.Or(o.text("tres_alloc_str"), o.text("tres_req_str")))
 	if strings.Contains(string(j.ID), "_[") {
 		return eachElement(j, o)
@@ -223,6 +217,26 @@ func JobsFromJSON(m map[string]any) []Job {
 		j.RawID = raw
 	}
 	return []Job{withPaths(j, o)}
+}
+
+// ran returns how many seconds the job's run lasted, without the time for which it was
+// suspended, as squeue computes it. Slurm keeps what it ran before the last suspension,
+// and when that began or ended.
+func (j *Job) ran(o jsonObject) int64 {
+	if j.StartedAt == nil {
+		return 0
+	}
+	since, end, before := *j.StartedAt, time.Now(), int64(0)
+	if j.EndedAt != nil {
+		end = *j.EndedAt
+	}
+	if at := o.time("suspend_time"); at != nil {
+		since, before = *at, o.number("pre_sus_time")
+	}
+	if j.State == Suspended {
+		return before
+	}
+	return max(int64(end.Sub(since)/time.Second), 0) + before
 }
 
 // eachElement returns one job for each array element of a row for several elements.
@@ -272,7 +286,10 @@ func AccountFromJSON(m map[string]any) Job {
 		j.RawID = raw
 	}
 	if j.State.Ended() {
-		j.EndedAt, j.ExitCode = times.time("end"), o.exit("exit_code")
+		j.ExitCode = o.exit("exit_code")
+	}
+	if j.State.Ended() || j.State == Requeued {
+		j.EndedAt = times.time("end")
 	}
 	if out := o.text("stdout"); out != "" { // since 24.05
 		j.Stdout, j.Stderr = ExpandPattern(out, j), ExpandPattern(cmp.Or(o.text("stderr"), out), j)

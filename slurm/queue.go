@@ -82,12 +82,21 @@ func (j *Job) forgetStart() {
 	}
 }
 
-// preemptedAt sets when the job's present run was preempted. Slurm keeps the time of an
-// earlier run until the next preemption.
-func (j *Job) preemptedAt(at *time.Time) {
-	if at != nil && j.StartedAt != nil && !at.Before(*j.StartedAt) {
-		j.PreemptedAt = at
+// preempted sets when Slurm began to end the job's present run for another job. at is the
+// time of preemption that Slurm keeps: of an earlier run until the next preemption, and
+// also where gang scheduling only suspends the job. end is when the run ended or, while it
+// runs, will end at the latest: a grace time brings that forward, a suspension never does.
+func (j *Job) preempted(at, end *time.Time) {
+	j.PreemptedAt = nil
+	if at == nil || end == nil || j.StartedAt == nil || at.Before(*j.StartedAt) || j.State == Suspended {
+		return
 	}
+	span := int64(end.Sub(*j.StartedAt) / time.Second)
+	inTime := j.TimeLimitS == nil || span >= *j.TimeLimitS
+	if wasSuspended := span > j.ElapsedS+1; j.State == Running && inTime || j.State != Running && wasSuspended {
+		return
+	}
+	j.PreemptedAt = at
 }
 
 // A detailField is one column requested with squeue --Format, padded to width.
@@ -116,7 +125,8 @@ var detailFields = []detailField{
 	{"STDOUT", 4096, func(j *Job, v string) { j.Stdout = emptyIfNone(v) }},
 	{"STDERR", 4096, func(j *Job, v string) { j.Stderr = emptyIfNone(v) }},
 	{"Dependency", 1024, func(j *Job, v string) { j.Dependency = emptyIfNone(v) }},
-	{"PreemptTime", 24, func(j *Job, v string) { j.preemptedAt(ParseTime(v)) }},
+	{"PreemptTime", 24, func(j *Job, v string) { j.PreemptedAt = ParseTime(v) }},
+	{"EndTime", 24, func(j *Job, v string) { j.preempted(j.PreemptedAt, ParseTime(v)) }},
 }
 
 // DetailFormat returns the value of squeue --Format that AddDetail expects.

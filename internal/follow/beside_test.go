@@ -255,6 +255,22 @@ func TestAnEndIsToldOnce(t *testing.T) {
 	}
 }
 
+// The queue shows an end before the accounts settle it. A server that is started later need
+// not ask the accounts again for every job of the last day.
+func TestAStartAsksForNoEndThatIsSettled(t *testing.T) {
+	l, q, told := newQueue(t, `{}`)
+	end, now := l.job, time.Now()
+	end.State, end.EndedAt, end.Reason = slurm.Failed, &now, slurm.ReasonUnsettled
+	l.f.handle(t.Context(), l.st, end)
+	end.Reason = ""
+	l.f.handle(t.Context(), l.st, end)
+	require.Len(t, *told, 1)
+	w := watch.New(q, watch.Options{})
+	l.f.Watchers = map[string]*watch.Watcher{"bench": w}
+	l.f.recallEnded(t.Context(), l.st)
+	require.Empty(t, w.Watched())
+}
+
 // What else the news of a state say.
 func TestWhatIsSaidOfAState(t *testing.T) {
 	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)

@@ -147,6 +147,9 @@ func (f *Follower) recallEnded(ctx context.Context, st *store.Store) {
 	docs, err := st.Slack().Expiries(ctx, followedDocs, now)
 	for k, expires := range docs {
 		var j slurm.Job
+		if ctx.Err() != nil {
+			return
+		}
 		if expires.Before(now.Add(followedKept - 24*time.Hour)) {
 			continue // it ended more than a day ago
 		}
@@ -210,7 +213,11 @@ func (f *Follower) handle(ctx context.Context, st *store.Store, j slurm.Job) {
 	f.track(j)
 	var known slurm.Job
 	if had, err := st.Slack().Get(ctx, followedDocs, key(j.Cluster, j.ID), time.Now(), &known); err == nil && had && sameEnd(known, j) {
-		return // another follower of the job was notified by this watcher
+		// Another follower of the job was notified by this watcher, or the accounts settle the end.
+		if known.Reason == slurm.ReasonUnsettled && j.Reason != known.Reason {
+			f.keepFollowed(ctx, st, j)
+		}
+		return
 	}
 	if j.State == slurm.Running {
 		f.awaitArtifact(ctx, st, j)
@@ -228,6 +235,12 @@ func (f *Follower) handle(ctx context.Context, st *store.Store, j slurm.Job) {
 	if !f.tell(ctx, n) {
 		return // the next start reports it
 	}
+	f.keepFollowed(ctx, st, j)
+}
+
+// keepFollowed stores a job as it was reported. A start does not follow a job on whose end
+// is settled.
+func (f *Follower) keepFollowed(ctx context.Context, st *store.Store, j slurm.Job) {
 	if err := st.Slack().Put(ctx, followedDocs, key(j.Cluster, j.ID), j, time.Now().Add(followedKept)); err != nil && ctx.Err() == nil {
 		f.Log.Error("a followed job could not be written", "job", j.ID, "error", err)
 	}

@@ -236,7 +236,7 @@ func (c *Checkpoint) iterations(dir string) (all []int) {
 
 // countFiles counts the files and their bytes, and records empty ones as faults.
 func (c *Checkpoint) countFiles() error {
-	return c.in.WalkDir(c.Path, func(path string, e fs.DirEntry, err error) error {
+	return c.in.WalkDir(c.Path+"/", func(path string, e fs.DirEntry, err error) error { // a link to a folder, too
 		if err != nil || e.IsDir() {
 			return err
 		}

@@ -41,6 +41,29 @@ func TestEveryFormatIsRead(t *testing.T) {
 	}
 }
 
+// A person may reach a checkpoint by links: to the folder of --save, or to one iteration.
+func TestACheckpointIsReadThroughLinks(t *testing.T) {
+	want, err := Read(nil, "testdata/dist", 0)
+	require.NoError(t, err)
+	require.NotZero(t, want.Files)
+	data, err := filepath.Abs("testdata/dist")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	save, latest, some := filepath.Join(dir, "save"), filepath.Join(dir, "latest"), filepath.Join(dir, "some")
+	require.NoError(t, os.Symlink(data, save))
+	require.NoError(t, os.Symlink(filepath.Join(save, "iter_0000100"), latest))
+	require.NoError(t, os.Mkdir(some, 0o700))
+	require.NoError(t, os.Symlink(filepath.Join(data, "iter_0000100"), filepath.Join(some, "iter_0000100")))
+	require.NoError(t, os.WriteFile(filepath.Join(some, tracker), []byte("100"), 0o600))
+	for _, path := range []string{save, latest, some} {
+		c, err := Read(nil, path, 0)
+		require.NoError(t, err, path)
+		require.True(t, c.Complete, path)
+		require.Equal(t, want.Files, c.Files, path)
+		require.Equal(t, want.Bytes, c.Bytes, path)
+	}
+}
+
 func TestWhatIsNoCheckpointIsNone(t *testing.T) {
 	dir := t.TempDir()
 	for _, d := range []string{dir, filepath.Join(dir, "nowhere"), "testdata/make.py"} {

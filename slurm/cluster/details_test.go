@@ -12,7 +12,7 @@ import (
 
 // detailOf returns squeue's line for a job in the wide format.
 func detailOf(id, exit, stdout string) string {
-	return fmt.Sprintf("%-64s%-24s%-512s%-16s%-4096s%-4096s%-1024s%-24s\n", id, exit, "gres/gpu=16", "1", stdout, stdout, "afterok:6(failed)", "N/A")
+	return fmt.Sprintf("%-64s%-24s%-512s%-16s%-4096s%-4096s%-1024s%-24s%-24s\n", id, exit, "gres/gpu=16", "1", stdout, stdout, "afterok:6(failed)", "N/A", "N/A")
 }
 
 // For an array the element that represents it is queried, and for a heterogeneous job

@@ -68,7 +68,7 @@ func (c Context) running() (is, known bool) {
 }
 
 // suspended reports whether Slurm has stopped the job's processes. They write nothing until they are
-// resumed, which is no hang.
+// resumed, so their silence is no sign of a hang.
 func (c Context) suspended() bool { return c.state() == slurm.Suspended || c.state() == slurm.Stopped }
 
 // Run diagnoses the logs in src. The report lists files that could not be read. An error means that

@@ -30,6 +30,10 @@ func resolve(x *watched, s lookResult) (j slurm.Job, final, known bool) {
 		x.reasonLooks = max(x.reasonLooks-1, 0)
 		return j, false, true
 	}
+	// While the accounts lag behind a requeue, their newest record is of the run before.
+	past = slices.DeleteFunc(slices.Clone(past), func(p slurm.Job) bool {
+		return p.ID == id && p.SubmittedAt != nil && x.job.SubmittedAt != nil && p.SubmittedAt.Before(*x.job.SubmittedAt)
+	})
 	rows := merge(queue, past)
 	j, known = slurm.Fold(id, rows)
 	if !known {

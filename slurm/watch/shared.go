@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -388,7 +389,8 @@ func (s *Shared) remembered(id slurm.JobID, row slurm.Job, inQueue bool) (d deta
 	case !known:
 		return d, false
 	case d.err == nil && inQueue && !row.State.Ended():
-		return d, d.job.State == row.State && sameTime(d.job.SubmittedAt, row.SubmittedAt)
+		// Its dependency may be met, or Slurm preempt it, while its row stays the same.
+		return d, d.job.State == row.State && sameTime(d.job.SubmittedAt, row.SubmittedAt) && now.Sub(d.at) < s.opts.Longest
 	case d.err == nil && d.job.State.Ended() && d.job.Reason != slurm.ReasonUnsettled:
 		return d, true
 	}
@@ -399,6 +401,7 @@ func (s *Shared) remembered(id slurm.JobID, row slurm.Job, inQueue bool) (d deta
 func withDetail(row, detail slurm.Job) slurm.Job {
 	row.Stdout, row.Stderr, row.ExitCode = detail.Stdout, detail.Stderr, detail.ExitCode
 	row.Restarts, row.Requeues, row.PreemptedAt = detail.Restarts, detail.Requeues, detail.PreemptedAt
+	row.Dependency, row.ArrayLimit = cmp.Or(row.Dependency, detail.Dependency), cmp.Or(row.ArrayLimit, detail.ArrayLimit)
 	row.GPUs = max(row.GPUs, detail.GPUs)
 	return row
 }

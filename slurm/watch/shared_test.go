@@ -28,7 +28,7 @@ func (f *whole) Job(_ context.Context, id slurm.JobID) (j slurm.Job, err error) 
 		if past, ok := f.past[id]; ok {
 			j = past
 		}
-		j.Stdout = "/logs/" + string(id)
+		j.Stdout, j.Dependency, j.ArrayLimit = "/logs/"+string(id), "afterok:6(unfulfilled)", 4
 		if j.ID == "" {
 			err = slurm.JobNotFound(id)
 		}
@@ -80,7 +80,7 @@ func TestWhoeverLooksTwoQuestionsAMinuteAreEnough(t *testing.T) {
 		time.Sleep(20 * time.Minute)
 		require.LessOrEqual(t, f.inMinute(), 2)
 		require.GreaterOrEqual(t, f.questions(), 20)
-		f.set(func() { require.Equal(t, 1, f.ones, "what does not change is asked once") })
+		f.set(func() { require.LessOrEqual(t, f.ones, 5, "what rarely changes is asked once in five minutes") })
 
 		// A change shows within an interval, and a change by this process at once.
 		f.set(func() { f.queue["8"] = job("8", slurm.Running) })
@@ -130,6 +130,8 @@ func TestTheTimeOfARunningJobGoesOnBetweenAnswers(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, c.shown, j.ElapsedS, c.why)
 			require.Equal(t, "/logs/7", j.Stdout, c.why)
+			require.Equal(t, "afterok:6(unfulfilled)", j.Dependency, c.why)
+			require.Equal(t, 4, j.ArrayLimit, c.why)
 			rows, err := s.Jobs(t.Context(), slurm.Filter{All: true})
 			require.NoError(t, err)
 			require.Len(t, rows, 2, c.why)
@@ -250,6 +252,24 @@ func TestWhoGivesUpIsNotHeld(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 1500*time.Millisecond, time.Since(began))
 		all.Wait()
+	})
+}
+
+// Slurm tells only of single jobs that it preempts one, or which dependency is still to be
+// met. Whoever has looked at the job before sees that too.
+func TestWhatChangesWithoutTheRowIsSeen(t *testing.T) {
+	f := &whole{fake: newFake(job("7", slurm.Running))}
+	synctest.Test(t, func(t *testing.T) {
+		s := watch.NewShared(f, watch.Options{})
+		j, err := s.Job(t.Context(), "7")
+		require.NoError(t, err)
+		require.Nil(t, j.PreemptedAt)
+		at := time.Now()
+		f.set(func() { f.queue["7"] = slurm.Job{ID: "7", State: slurm.Running, PreemptedAt: &at} })
+		time.Sleep(5 * time.Minute)
+		j, err = s.Job(t.Context(), "7")
+		require.NoError(t, err)
+		require.NotNil(t, j.PreemptedAt)
 	})
 }
 

@@ -83,7 +83,7 @@ type Watcher struct {
 
 	mu       sync.Mutex
 	jobs     map[slurm.JobID]*watched
-	over     map[slurm.JobID]slurm.Job // jobs that have ended and can be requeued; EndedAt is set
+	over     map[slurm.JobID]pastJob // jobs that have ended and can be requeued
 	subs     map[*Subscription]bool
 	interval time.Duration
 	quiet    int       // number of looks in a row without news
@@ -119,7 +119,7 @@ func New(c cluster, o Options) *Watcher {
 	}
 	return &Watcher{
 		cluster: shared, opts: o, interval: o.Interval,
-		jobs: map[slurm.JobID]*watched{}, over: map[slurm.JobID]slurm.Job{}, subs: map[*Subscription]bool{}, wake: make(chan struct{}, 1),
+		jobs: map[slurm.JobID]*watched{}, over: map[slurm.JobID]pastJob{}, subs: map[*Subscription]bool{}, wake: make(chan struct{}, 1),
 	}
 }
 
@@ -139,7 +139,9 @@ func (w *Watcher) Watch(known slurm.Job) {
 	if known.State.Ended() && known.Reason != slurm.ReasonUnsettled {
 		w.keepOver(known, time.Now())
 	} else {
-		delete(w.over, known.ID)
+		if known.State != "" { // else the look tells whether it runs again
+			delete(w.over, known.ID)
+		}
 		w.jobs[known.ID] = &watched{job: known, reported: known.State != ""}
 	}
 	w.nudge()
@@ -353,6 +355,7 @@ func (w *Watcher) apply(ids []slurm.JobID, s lookResult, err error) (news bool) 
 			}
 			continue
 		}
+		j.Restarts = max(j.Restarts, x.job.Restarts) // some accounts, and a queue, do not count runs
 		x.missingSince = time.Time{}
 		if x.reported && same(x.job, j) && !final {
 			x.job = j

@@ -11,7 +11,7 @@ import (
 )
 
 // CancelledBy returns who cancelled a job: a user's name, or a number such as "uid 1001"
-// where this machine does not know the cluster's users. Only the accounts tell; it
+// where this machine does not know the cluster's users. root is also Slurm itself. Only the accounts tell; it
 // returns "" where they do not, and for a job that was not cancelled.
 func CancelledBy(ctx context.Context, cl ops.Cluster, j slurm.Job) string {
 	who := j.CancelledBy()
@@ -21,6 +21,9 @@ func CancelledBy(ctx context.Context, cl ops.Cluster, j slurm.Job) string {
 		who = known.CancelledBy()
 	}
 	number, numeric := strings.CutPrefix(who, "uid ")
+	if number == "0" { // everywhere
+		return "root"
+	}
 	if uid, err := strconv.Atoi(number); numeric && err == nil && cl.Kind() == "cli" { // else the cluster's users may be others
 		if u, err := account.ByID(ctx, uid); err == nil {
 			return u.Name

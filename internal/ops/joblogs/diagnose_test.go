@@ -238,7 +238,7 @@ func TestAJobThatEndedInAGraceTimeWasPreempted(t *testing.T) {
 
 // The accounts know who cancelled a job, also while the queue still shows it.
 func TestWhoCancelledAJobIsNamed(t *testing.T) {
-	for reason, want := range map[string]string{"by uid 4294967": "uid 4294967", "by bob": "bob", "": "", "Resources": ""} {
+	for reason, want := range map[string]string{"by uid 4294967": "uid 4294967", "by uid 0": "root", "by bob": "bob", "": "", "Resources": ""} {
 		call, s, j := failedJob(t, map[string]string{"gpt-77.out": "slurmstepd-n1: error: *** JOB 77 ON n1 CANCELLED AT 2026-05-01T10:00:00 ***\n"})
 		j.State, j.Reason = slurm.Cancelled, ""
 		s.Put(j)

@@ -123,9 +123,9 @@ func (r Report) noFailure(l lang.Lang) string {
 		p, _ := r.Pulse()
 		return said("The job runs; nothing failed%s.", "作业在运行，没有失败%s。").With(p.asClause()).In(l)
 	case "suspended":
-		return said("Slurm has suspended the job: its processes are stopped and write nothing, which is no hang%s. It goes on once it is resumed; "+
+		return said("Slurm has suspended the job: its processes are stopped and write nothing, so their silence is no sign of a hang%s. It goes on once it is resumed; "+
 			"until then its nodes stay taken.",
-			"Slurm 暂停（suspend）了该作业：其进程已停住，没有输出并不是异常%s。恢复（resume）后会继续运行，期间仍占用节点。").
+			"Slurm 暂停（suspend）了该作业：其进程已停住，没有输出并不说明它已卡住%s。恢复（resume）后会继续运行，期间仍占用节点。").
 			With(r.lastIteration("; the last iteration was %d", "，最后一次迭代为第 %d 次")).In(l)
 	case "not started":
 		return said("The job has not started.", "作业尚未开始。").In(l)

@@ -82,9 +82,9 @@ func TestTheSummarySaysWhatIsKnown(t *testing.T) {
 		"not started":         {report.Report{Class: outcome.Running, Why: "not started"}, "The job has not started.", "作业尚未开始。"},
 		"suspended": {
 			report.Report{Class: outcome.Running, Why: "suspended", LastIter: &n, AgeS: &hour},
-			"Slurm has suspended the job: its processes are stopped and write nothing, which is no hang; the last iteration was 120. " +
+			"Slurm has suspended the job: its processes are stopped and write nothing, so their silence is no sign of a hang; the last iteration was 120. " +
 				"It goes on once it is resumed; until then its nodes stay taken.",
-			"Slurm 暂停（suspend）了该作业：其进程已停住，没有输出并不是异常，最后一次迭代为第 120 次。恢复（resume）后会继续运行，期间仍占用节点。",
+			"Slurm 暂停（suspend）了该作业：其进程已停住，没有输出并不说明它已卡住，最后一次迭代为第 120 次。恢复（resume）后会继续运行，期间仍占用节点。",
 		},
 		"nothing shows": {report.Report{Class: outcome.Success}, "The logs show no failure.", "日志中没有任何失败的迹象。"},
 		"runs":          {report.Report{Class: outcome.Running, Why: "progress"}, "The job runs; nothing failed.", "作业在运行，没有失败。"},
