@@ -146,3 +146,31 @@ func TestAnArrayThatTheFileDoesNotShowIsLeftOut(t *testing.T) {
 	require.Contains(t, notes(ns), "${DATA[@]}: the file does not show these words: they are left out")
 	require.Contains(t, notes(ns), "${MORE[@]}: the file does not show these words: they are left out")
 }
+
+// In a container the training starts in the folder of the innermost shell. The worktree is that folder's on the host
+// if the mounts show it, and a relative program is never looked for in another folder.
+func TestTheTrainingOfAContainerStartsInItsInnermostFolder(t *testing.T) {
+	type imported struct{ Worktree, Workdir, Script string }
+	const pyxis = "srun --container-image=/i.sqsh --container-mounts=/data:/data,/home/me/code:/code "
+	const python = "python -m torch.distributed.run --nproc-per-node=8 "
+	for name, tt := range map[string]struct {
+		text string
+		want imported
+	}{
+		"a mounted folder beside the batch shell's": {"cd /data/runs\n" + pyxis + `bash -c "cd /data/code; ` + python + `train.py"`, imported{"/data/code", "", "train.py"}},
+		"a mount of another name":                   {"cd /data/runs\n" + pyxis + `bash -c "cd /code/sub; ` + python + `/code/sub/a/train.py"`, imported{"/home/me/code/sub", "", "a/train.py"}},
+		"a mount that the file does not show": {
+			"cd /data/runs\nsrun --container-image=/i.sqsh --container-mounts=$MOUNTS bash -c 'cd /w; " + python + "/w/train.py'", imported{"/data/runs", "/w", "train.py"},
+		},
+		"Apptainer's image":                       {"cd /data/runs\nsrun apptainer exec /i.sif bash -c 'cd /opt/code; " + python + "train.py'", imported{"/data/runs", "/opt/code", "train.py"}},
+		"no folder of its own":                    {"cd /data/runs\n" + pyxis + python + "/data/runs/train.py", imported{"/data/runs", "", "train.py"}},
+		"an option's, which a cd leaves":          {"srun docker run -w /workspace -v /data:/data img bash -c 'cd /data/code; " + python + "train.py'", imported{"/data/code", "/data/code", "train.py"}},
+		"a program that is in the worktree":       {"cd /data/runs\n" + pyxis + `bash -c "cd /opt/NeMo; ` + python + `/data/runs/train.py"`, imported{"/data/runs", "/opt/NeMo", "/data/runs/train.py"}},
+		"a host's folder that a mount's also is":  {"cd /code\n" + pyxis + python + "train.py", imported{"/code", "", "train.py"}},
+		"a folder of the host, given by sbatch":   {"#SBATCH --chdir=/data/runs\n" + pyxis + python + "train.py", imported{"/data/runs", "", "train.py"}},
+		"a folder of the image, and sbatch's too": {"#SBATCH --chdir=/data/runs\n" + pyxis + `bash -c "cd /opt/NeMo; ` + python + `train.py"`, imported{"/data/runs", "/opt/NeMo", "train.py"}},
+	} {
+		spec, _ := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8\n"+tt.text+"\n"))
+		require.Equal(t, tt.want, imported{spec.Worktree, spec.Container.Workdir, spec.Script}, name)
+	}
+}
