@@ -66,6 +66,42 @@ func TestWordsInAngleBracketsAreNamed(t *testing.T) {
 	require.NotContains(t, text, "this input")
 }
 
+// Where input comes from and output goes to is lost, and said; what is thrown away is not missed.
+func TestRedirectionsThatAreNotImportedAreNamed(t *testing.T) {
+	for words, want := range map[string]string{
+		"< in.txt": "this input is not imported", ">> log": "the output is not written there", "&> log": "the output is not written there",
+		"> /dev/null": "", "<<< --x": "",
+	} {
+		_, ns := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8\ncd /w\nsrun python -m torch.distributed.run --nproc-per-node=8 train.py "+words+"\n"))
+		if want == "" {
+			require.Empty(t, notes(ns), words)
+		} else {
+			require.Contains(t, notes(ns), want, words)
+		}
+	}
+}
+
+// Without a working folder, that of the program is one of the host or none.
+func TestTheFolderOfTheProgramIsTheLastResort(t *testing.T) {
+	const python = "python -m torch.distributed.run --nproc-per-node=8 "
+	for program, want := range map[string][3]string{
+		python + "/w/code/train.py":                              {"/w/code", "train.py", "the program's folder is used"},
+		"docker run -v /w:/c img " + python + "/c/code/train.py": {"/w/code", "train.py", "the program's folder is used"},
+		"docker run -v /w:/c img " + python + "/opt/train.py":    {"", "/opt/train.py", "give worktree"},
+		"docker run -v $X:/c -v /w:/w img " + python + "/c/t.py": {"/c", "t.py", "the program's folder is used"},
+		python + "$CODE/sub/train.py":                            {"", "sub/train.py", "$CODE: the file does not show this folder"},
+		python + "${CODE}train.py":                               {"", "${CODE}train.py", "give worktree"},
+		python + "$CODE/$SUB/train.py":                           {"", "$CODE/$SUB/train.py", "give worktree"},
+		"bash -c 'cd $CODE; " + python + "$CODE/sub/train.py'":   {"", "sub/train.py", "$CODE: the file does not show this folder"},
+		"bash -c 'cd /w; " + python + "/w/../w/./train.py'":      {"/w", "train.py", ""},
+		python + "train.py":                                      {"", "train.py", "the script does not show the folder of the code"},
+	} {
+		spec, ns := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8\nsrun "+program+"\n"))
+		require.Equal(t, want[:2], []string{spec.Worktree, spec.Script}, program)
+		require.Contains(t, notes(ns), want[2], program)
+	}
+}
+
 // A file that only submits another script is read for what that script starts.
 func TestTheScriptInAHereDocumentIsImportedIfOnlyItStartsAProgram(t *testing.T) {
 	spec, _ := job.Import("x", []byte("#!/bin/bash\nN=2\nsbatch <<EOF\n#!/bin/bash\n#SBATCH --nodes=$N --gpus-per-node=8\ncd /w\nsrun bash ./train.sh a\nEOF\n"))
