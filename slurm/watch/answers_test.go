@@ -2,6 +2,7 @@ package watch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -147,7 +148,7 @@ func TestDetailsAreThoseOfTheRun(t *testing.T) {
 			_, err = s.Job(t.Context(), "99")
 			require.ErrorIs(t, err, away)
 			j, err := s.Job(t.Context(), "7")
-			if away == errOther {
+			if errors.Is(away, errOther) {
 				require.ErrorIs(t, err, away)
 				continue
 			}
