@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -15,7 +16,7 @@ import (
 func TestPeopleAreNamedByMentionsAndMe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := play(t)
+		s := play(t, func(c *bot.Config) { c.Policy.Read = "everyone" })
 		s.yard.put(slurm.Job{ID: "4000", Name: "mine", User: "ada", State: slurm.Running})
 		s.yard.put(slurm.Job{ID: "5000", Name: "hers", User: "grace", State: slurm.Running})
 		for asked, row := range map[string][2]string{
@@ -23,6 +24,9 @@ func TestPeopleAreNamedByMentionsAndMe(t *testing.T) {
 			"list --user=<@U5|Grace>":          {"5000", "4000"},
 			"list --user @grace":               {"5000", "4000"},
 			"list --user me":                   {"4000", "5000"},
+			"list --user Me":                   {"4000", "5000"},
+			"list --user 我的":                   {"4000", "5000"},
+			"status <@U9>":                     {"not linked to a cluster user", "Nothing is known"},
 			"what is <@U5> running?":           {"5000", "4000"},
 			"list --user <@U9>":                {"not linked to a cluster user", "No waiting"},
 			"subscribe <@U9>":                  {"not linked to a cluster user", "Followed here"},
@@ -36,6 +40,8 @@ func TestPeopleAreNamedByMentionsAndMe(t *testing.T) {
 			require.Contains(t, said, row[0], asked)
 			require.NotContains(t, said, row[1], asked)
 		}
+		// Nobody's jobs are those of somebody without a cluster user.
+		require.NotContains(t, text(s.next("list --user me", map[string]any{"user_id": "U9"})), "000")
 	})
 }
 

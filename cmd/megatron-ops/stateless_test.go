@@ -1,11 +1,18 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster/local"
 )
 
 // runIn runs a command line here.
@@ -43,4 +50,20 @@ func TestWithoutAHomeDirectory(t *testing.T) {
 	left, err := os.ReadDir(".")
 	require.NoError(t, err)
 	require.Len(t, left, 2)
+}
+
+// Only the embedded back end needs the folder: Slurm keeps its jobs itself.
+func TestOnlyTheEmbeddedBackEndRefusesJobs(t *testing.T) {
+	why := errors.New("no folder")
+	slurmAlone := cluster.NewCLI("real")
+	all := map[string]ops.Cluster{"local": local.New("local", t.TempDir()), "real": slurmAlone}
+	refuseJobs(all, why)
+	require.Same(t, slurmAlone, all["real"])
+	c := all["local"]
+	_, err := c.Submit(t.Context(), slurm.Submission{})
+	require.ErrorIs(t, err, why)
+	_, found, err := c.Find(t.Context(), "token", time.Time{})
+	require.ErrorIs(t, err, why)
+	require.False(t, found)
+	require.ErrorIs(t, c.Cancel(t.Context(), "3"), why)
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"sync"
@@ -44,6 +45,11 @@ func TestABackupIsWholeWhileOthersWrite(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	require.Error(t, s.Backup(t.Context(), file), "nothing is overwritten")
+	none := filepath.Join(dir, "none.db")
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	require.Error(t, s.Backup(ctx, none))
+	require.NoFileExists(t, none, "no part of a copy is taken for one")
 
 	restored, err := Open(t.Context(), file)
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -128,6 +129,27 @@ func TestAHolderThatIsGoneIsReplacedAtOnce(t *testing.T) {
 	require.True(t, ok)
 }
 
+// Whoever finds a lease unchanged does not take it if its holder renews it at that moment.
+func TestAHolderThatRenewsAtTheLastMomentKeepsItsLease(t *testing.T) {
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() })
+	_, err = s.exec(t.Context(), `INSERT INTO leases (name, holder, until) VALUES ('leader', 'holder', 2)`)
+	require.NoError(t, err)
+	_, err = s.exec(t.Context(), `CREATE TRIGGER meanwhile BEFORE INSERT ON leases BEGIN UPDATE leases SET until = until + 2; END`)
+	require.NoError(t, err)
+	standby := s.Lease("leader", "standby")
+	for range 2 {
+		ok, err := standby.Renew(t.Context(), 0)
+		require.NoError(t, err)
+		require.False(t, ok)
+	}
+	var holder string
+	require.NoError(t, s.row(t.Context(), `SELECT holder FROM leases`).Scan(&holder))
+	require.Equal(t, "holder", holder)
+	require.Nil(t, standby.lock, "nor does it keep the lock from others")
+}
+
 // Two servers write at once, each with several requests: they wait for one another, and
 // nothing is lost.
 func TestManyWriteAtOnce(t *testing.T) {
@@ -163,14 +185,37 @@ func TestManyWriteAtOnce(t *testing.T) {
 	})
 }
 
+// What one server reads before it writes, no other changes in between.
+func TestWhoeverBeginsAChangeIsAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	a, err := Open(t.Context(), path)
+	require.NoError(t, err)
+	t.Cleanup(func() { a.Close() })
+	b, err := Open(t.Context(), path)
+	require.NoError(t, err)
+	t.Cleanup(func() { b.Close() })
+	_, err = b.exec(t.Context(), `PRAGMA busy_timeout = 0`)
+	require.NoError(t, err)
+	put := func() error { return b.Slack().Put(t.Context(), "n", "n", 1, time.Time{}) }
+	require.NoError(t, a.tx(t.Context(), func(*sql.Tx) error {
+		require.ErrorContains(t, put(), "locked")
+		return nil
+	}))
+	require.NoError(t, put())
+	var synchronous int
+	require.NoError(t, a.row(t.Context(), `PRAGMA synchronous`).Scan(&synchronous))
+	require.Equal(t, 2, synchronous, "FULL: what was acknowledged outlives a crash of the machine")
+}
+
 // If several servers see that the same attempt has ended, only one makes the next.
 func TestOneMakesTheNextAttempt(t *testing.T) {
 	eachTwice(t, func(t *testing.T, a, b *Store) {
 		_, _, err := a.Begin(t.Context(), Submission{Key: "k", Token: "t", Cluster: "c", Name: "run", Spec: []byte("{}"), CreatedAt: noon, Place: "one"})
 		require.NoError(t, err)
+		require.NoError(t, a.Finish(t.Context(), "k", Submitting, "", "it did not answer", noon))
 		sub, err := b.Submission(t.Context(), "k")
 		require.NoError(t, err)
-		require.Equal(t, "one", sub.Place)
+		require.Equal(t, "one: it did not answer", sub.Place+": "+sub.Message)
 		require.Equal(t, noon, sub.AttemptedAt)
 		won := 0
 		for _, s := range []*Store{a, b, a} {
@@ -181,5 +226,13 @@ func TestOneMakesTheNextAttempt(t *testing.T) {
 			}
 		}
 		require.Equal(t, 1, won)
+		sub, err = b.Submission(t.Context(), "k")
+		require.NoError(t, err)
+		require.Equal(t, Submitting, sub.State)
+		require.Equal(t, "two: ", sub.Place+": "+sub.Message, "the new attempt has no answer yet")
+		require.NoError(t, a.Finish(t.Context(), "k", Submitted, "4711", "", noon))
+		ok, err := b.Attempt(t.Context(), sub, "three", noon)
+		require.NoError(t, err)
+		require.False(t, ok, "it has become a job meanwhile")
 	})
 }

@@ -90,7 +90,7 @@ func (s *Slack) Sent(ctx context.Context, m SlackMessage, at SlackRef) error {
 			}
 		}
 		// Keep the row without its text, so that its key is not accepted again.
-		_, err := tx.ExecContext(ctx, s.rebind(`UPDATE slack_outbox SET state = 'sent', body = '', error = '' WHERE id = ?`), m.ID)
+		_, err := tx.ExecContext(ctx, s.rebind(`UPDATE slack_outbox SET state = 'sent', body = '' WHERE id = ?`), m.ID)
 		return err
 	})
 }

@@ -79,6 +79,54 @@ func TestARequestIsAcceptedOnce(t *testing.T) {
 	})
 }
 
+// What people typed is not kept once it is answered; what nobody has answered is, however
+// old it is, and so is what was not sent.
+func TestWhatIsDoneLosesItsTextAndThenItsKey(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Slack) {
+		ctx := t.Context()
+		for i, key := range []string{"third", "second", "first"} {
+			_, err := s.Accept(ctx, SlackRequest{Key: key, Body: "secret " + key, At: noon.Add(-time.Duration(i) * time.Minute)})
+			require.NoError(t, err)
+			require.NoError(t, s.Enqueue(ctx, SlackMessage{Key: key, Lane: key, Body: "secret " + key, Queued: noon.Add(time.Duration(i) * time.Minute)}))
+		}
+		open := func() (found []string) {
+			list, err := s.Unfinished(ctx, 10)
+			require.NoError(t, err)
+			for _, r := range list {
+				found = append(found, r.Key)
+			}
+			return found
+		}
+		texts := func() (found []string) {
+			list, err := collect(ctx, s.Store, func(row scanner) (text string, err error) { return text, row.Scan(&text) },
+				`SELECT body FROM slack_inbox WHERE body <> '' UNION ALL SELECT body FROM slack_outbox WHERE body <> ''`)
+			require.NoError(t, err)
+			return list
+		}
+		require.Equal(t, []string{"first", "second", "third"}, open(), "the oldest is answered first")
+		require.NoError(t, s.Finish(ctx, "third", noon))
+		due, err := s.Due(ctx, noon, 10)
+		require.NoError(t, err)
+		require.NoError(t, s.Sent(ctx, due[0], SlackRef{}))
+		require.Equal(t, []string{"first", "second"}, open())
+		require.ElementsMatch(t, []string{"secret first", "secret first", "secret second", "secret second"}, texts())
+
+		sent := SlackMessage{Key: "third", Lane: "third", Body: "again", Queued: noon}
+		for _, after := range []time.Duration{0, time.Millisecond} { // at the end of the retention, and after it
+			require.NoError(t, s.Sweep(ctx, noon.Add(after), noon.Add(after)))
+			fresh, err := s.Accept(ctx, SlackRequest{Key: "third", At: noon})
+			require.NoError(t, err)
+			require.Equal(t, after > 0, fresh)
+			require.NoError(t, s.Enqueue(ctx, sent))
+			n, oldest, err := s.Backlog(ctx)
+			require.NoError(t, err)
+			require.Equal(t, map[bool]int{false: 2, true: 3}[after > 0], n)
+			require.True(t, oldest.Equal(noon.Add(map[bool]time.Duration{false: time.Minute}[after > 0])), oldest)
+		}
+		require.Equal(t, []string{"first", "second", "third"}, open())
+	})
+}
+
 func TestALaneKeepsItsOrder(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Slack) {
 		ctx := t.Context()
@@ -137,16 +185,21 @@ func TestEditsCollapseUntilTheyAreTried(t *testing.T) {
 func TestBuriedMessagesLetTheirLaneGoOn(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Slack) {
 		ctx := t.Context()
-		require.NoError(t, s.Enqueue(ctx, SlackMessage{Key: "bad", Lane: "a"}, SlackMessage{Key: "good", Lane: "a"}))
+		require.NoError(t, s.Enqueue(ctx, SlackMessage{Key: "bad", Lane: "a", Collapse: "card"}, SlackMessage{Key: "good", Lane: "a"}))
 		due, err := s.Due(ctx, noon, 10)
 		require.NoError(t, err)
 		require.NoError(t, s.Bury(ctx, due[0].ID, "channel_not_found"))
+		require.NoError(t, s.Enqueue(ctx, SlackMessage{Key: "edit", Lane: "b", Collapse: "card"}))
 		due, err = s.Due(ctx, noon, 10)
 		require.NoError(t, err)
-		require.Equal(t, []string{"good"}, keys(due))
+		require.Equal(t, []string{"good", "edit"}, keys(due), "a message that will never be sent is not replaced")
 		dead, err := s.Buried(ctx, 10)
 		require.NoError(t, err)
 		require.Equal(t, "channel_not_found", dead[0].Error)
+		require.NoError(t, s.Bury(ctx, due[1].ID, "is_archived"))
+		dead, err = s.Buried(ctx, 1)
+		require.NoError(t, err)
+		require.Equal(t, []string{"edit"}, keys(dead), "the newest")
 
 		// A reply to a message waits for that message unless it has failed for good.
 		for _, c := range []struct {
@@ -197,6 +250,10 @@ func TestOneTakerOfMany(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Slack) {
 		ctx := t.Context()
 		require.NoError(t, s.Put(ctx, "held", "x", map[string]string{"op": "cancel"}, noon.Add(time.Hour)))
+		var other map[string]string
+		ok, err := s.Take(ctx, "other", "x", noon, &other)
+		require.NoError(t, err)
+		require.False(t, ok, "a key of another kind is another document")
 		var got atomic.Int32
 		var wg sync.WaitGroup
 		for range 8 {
@@ -218,16 +275,25 @@ func TestDocumentsExpire(t *testing.T) {
 		ctx := t.Context()
 		require.NoError(t, s.Put(ctx, "code", "a", "v", noon))
 		var v string
-		ok, err := s.Get(ctx, "code", "a", noon.Add(time.Second), &v)
+		for _, at := range []time.Time{noon, noon.Add(time.Second)} {
+			ok, err := s.Get(ctx, "code", "a", at, &v)
+			require.NoError(t, err)
+			require.False(t, ok)
+		}
+		require.NoError(t, s.Put(ctx, "code", "renewed", "v", noon))
+		require.NoError(t, s.Put(ctx, "code", "renewed", "w", noon.Add(2*time.Hour)))
+		ok, err := s.Get(ctx, "code", "renewed", noon.Add(time.Hour), &v)
 		require.NoError(t, err)
-		require.False(t, ok)
+		require.True(t, ok)
+		require.Equal(t, "w", v)
 		ks, err := s.Keys(ctx, "code", noon.Add(-time.Second))
 		require.NoError(t, err)
-		require.Equal(t, []string{"a"}, ks)
+		require.Equal(t, []string{"a", "renewed"}, ks)
+		require.NoError(t, s.Put(ctx, "code", "never", "v", time.Time{}))
 		require.NoError(t, s.Sweep(ctx, noon, noon.Add(time.Hour)))
 		ks, err = s.Keys(ctx, "code", noon.Add(-time.Second))
 		require.NoError(t, err)
-		require.Empty(t, ks)
+		require.Equal(t, []string{"never", "renewed"}, ks)
 	})
 }
 
@@ -290,7 +356,16 @@ func TestAMessageIsPutOff(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, s.Later(ctx, m.ID, noon.Add(time.Minute), "ratelimited", settled))
 			require.Empty(t, of(noon.Add(59*time.Second)))
-			require.Equal(t, "ratelimited", of(noon.Add(time.Minute))[0].Error)
+			m = of(noon.Add(time.Minute))[0]
+			require.Equal(t, "ratelimited", m.Error)
+			require.Equal(t, 1, m.Attempts)
+			require.Equal(t, !settled, m.Tried.Equal(noon))
+			_, err = s.Trying(ctx, m, noon.Add(time.Minute))
+			require.NoError(t, err)
+			m = of(noon.Add(time.Minute))[0]
+			require.Equal(t, 2, m.Attempts)
+			require.Equal(t, settled, m.Tried.After(noon), "the first attempt that Slack may have accepted")
+			require.NoError(t, s.Later(ctx, m.ID, noon.Add(time.Minute), "ratelimited", settled))
 			card("new")
 			first := of(noon.Add(time.Minute))[0]
 			require.Equal(t, settled, first.Body == "new", "settled %t", settled)
@@ -303,6 +378,28 @@ func TestAMessageIsPutOff(t *testing.T) {
 		_, ok, err := s.Find(ctx, SlackRef{Channel: "Ctrue", TS: "9.9"})
 		require.NoError(t, err)
 		require.False(t, ok)
+	})
+}
+
+// Between an attempt and its recorded result somebody may read a message whose place is not known.
+func TestAMessageIsUnderWayUntilItsPlaceIsKnown(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Slack) {
+		ctx := t.Context()
+		require.NoError(t, s.Enqueue(ctx, SlackMessage{Key: "m", Lane: "l"}))
+		due, err := s.Due(ctx, noon, 1)
+		require.NoError(t, err)
+		under := func(since time.Time) bool {
+			some, err := s.UnderWay(ctx, since)
+			require.NoError(t, err)
+			return some
+		}
+		require.False(t, under(noon))
+		_, err = s.Trying(ctx, due[0], noon)
+		require.NoError(t, err)
+		require.True(t, under(noon))
+		require.False(t, under(noon.Add(time.Millisecond)), "that was before")
+		require.NoError(t, s.Sent(ctx, due[0], SlackRef{Channel: "C1", TS: "1.2"}))
+		require.False(t, under(noon))
 	})
 }
 
@@ -322,6 +419,11 @@ func TestADocumentIsAddedOnce(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, x.added, added, "%s", x.now)
 		}
+		var v string
+		ok, err := s.Get(ctx, "hour", "x", noon.Add(time.Hour), &v)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, noon.Add(time.Hour).String(), v)
 		require.NoError(t, s.Put(ctx, "ever", "x", 1, time.Time{}))
 		added, err := s.Add(ctx, "ever", "x", 2, noon.AddDate(9, 0, 0), noon.AddDate(10, 0, 0))
 		require.NoError(t, err)

@@ -30,7 +30,7 @@ func each(t *testing.T, test func(*testing.T, *Store)) {
 		s, err := Open(t.Context(), needPostgres(t))
 		require.NoError(t, err)
 		t.Cleanup(func() {
-			for _, table := range []string{"submissions", "audit", "feedback"} {
+			for _, table := range []string{"submissions", "audit", "feedback", "slack_docs"} {
 				_, _ = s.db.ExecContext(context.Background(), "DELETE FROM "+table)
 			}
 			s.Close()
@@ -100,11 +100,41 @@ func TestUnknownSubmission(t *testing.T) {
 	})
 }
 
+// Every cluster has its own job 7, and Slurm begins anew once its numbers are used up.
+func TestAJobIsTheNewestOfItsNumberOnItsCluster(t *testing.T) {
+	each(t, func(t *testing.T, s *Store) {
+		for i, cluster := range []string{"near", "near", "far"} {
+			key := fmt.Sprint(i)
+			sub, first, err := s.Begin(t.Context(), Submission{
+				Key: key, Token: key, Cluster: cluster, Spec: []byte("{}"), CreatedAt: noon.Add(time.Duration(i) * time.Hour),
+				State: Submitted, JobID: "6", Message: "of another submission",
+			})
+			require.NoError(t, err)
+			require.True(t, first)
+			stored, err := s.Submission(t.Context(), key)
+			require.NoError(t, err)
+			require.Equal(t, sub, stored)
+			require.Equal(t, Submission{
+				Key: key, Token: key, Cluster: cluster, Spec: []byte("{}"), State: Submitting,
+				CreatedAt: sub.CreatedAt, UpdatedAt: sub.CreatedAt, AttemptedAt: sub.CreatedAt,
+			}, stored, "nothing is submitted yet")
+			require.NoError(t, s.Finish(t.Context(), key, Submitted, "7", "", noon))
+		}
+		for cluster, key := range map[string]string{"near": "1", "far": "2"} {
+			sub, err := s.ByJob(t.Context(), cluster, "7")
+			require.NoError(t, err)
+			require.Equal(t, key, sub.Key)
+		}
+		_, err := s.ByJob(t.Context(), "other", "7")
+		require.ErrorIs(t, err, ErrNotFound)
+	})
+}
+
 func TestAuditTrailShowsTampering(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
-		for _, op := range []string{"submit", "cancel", "submit"} {
-			require.NoError(t, s.AddAudit(ctx, Entry{At: noon, Surface: "shell", Who: "alice", Owner: "alice", Op: op}))
+		for range 3 {
+			require.NoError(t, s.AddAudit(ctx, Entry{At: noon, Surface: "shell", Who: "alice", Owner: "alice", Op: "cancel"}))
 		}
 		broken, cut, err := s.VerifyAudit(ctx)
 		require.NoError(t, err)
@@ -114,13 +144,22 @@ func TestAuditTrailShowsTampering(t *testing.T) {
 		newest, err := s.Audit(ctx, 2)
 		require.NoError(t, err)
 		require.Len(t, newest, 2)
+		newest, err = s.Audit(ctx, 3)
+		require.NoError(t, err)
 		require.Greater(t, newest[0].ID, newest[1].ID)
 
-		_, err = s.exec(ctx, `UPDATE audit SET who = 'bob' WHERE id = ?`, newest[1].ID)
-		require.NoError(t, err)
-		broken, _, err = s.VerifyAudit(ctx)
-		require.NoError(t, err)
-		require.Equal(t, newest[1].ID, broken)
+		for _, column := range strings.Fields("at surface who owner agent op input result job script agreed") {
+			_, err = s.exec(ctx, `UPDATE audit SET `+column+` = '17' WHERE id = ?`, newest[1].ID)
+			require.NoError(t, err)
+			broken, _, err = s.VerifyAudit(ctx)
+			require.NoError(t, err)
+			require.Equal(t, newest[1].ID, broken, column)
+			_, err = s.exec(ctx, `UPDATE audit SET `+column+` = (SELECT `+column+` FROM audit WHERE id = ?) WHERE id = ?`, newest[2].ID, newest[1].ID)
+			require.NoError(t, err)
+			broken, _, err = s.VerifyAudit(ctx)
+			require.NoError(t, err)
+			require.Zero(t, broken, "%s is as it was", column)
+		}
 	})
 }
 
@@ -149,6 +188,7 @@ func TestACutTailShows(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "4713 ab12 T1/U5", all[0].Job+" "+all[0].Script+" "+all[0].Agreed)
 		last := all[0]
+		require.NoError(t, s.head.write(all[1]), "as a process that was slow to do so")
 		_, err = s.exec(ctx, `DELETE FROM audit WHERE id = ?`, last.ID)
 		require.NoError(t, err)
 		check(false, true, "the last entry is gone")
@@ -162,10 +202,20 @@ func TestACutTailShows(t *testing.T) {
 		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 		raw, err := os.ReadFile(file)
 		require.NoError(t, err)
-		forged := strings.Replace(string(raw), last.Digest, all[1].Digest, 1)
-		require.NoError(t, os.WriteFile(file, []byte(forged), 0o600))
+		for _, forge := range [][2]string{{last.Digest, all[1].Digest}, {fmt.Sprintf(`"id":%d`, last.ID), fmt.Sprintf(`"id":%d`, all[1].ID)}} {
+			forged := strings.Replace(string(raw), forge[0], forge[1], 1)
+			require.NoError(t, os.WriteFile(file, []byte(forged), 0o600))
+			_, _, err = s.VerifyAudit(ctx)
+			require.ErrorIs(t, err, errHead)
+		}
+
+		// A head that cannot be read is not taken for none.
+		require.NoError(t, os.Remove(file))
+		require.NoError(t, os.Symlink("audit.head", file))
 		_, _, err = s.VerifyAudit(ctx)
-		require.ErrorIs(t, err, errHead)
+		require.Error(t, err)
+		require.NoError(t, os.Remove(file))
+		require.NoError(t, os.WriteFile(file, raw, 0o600))
 
 		// A key that cannot be read is not replaced by a new one that would sign
 		// whatever is there.
@@ -177,6 +227,32 @@ func TestACutTailShows(t *testing.T) {
 		info, err = os.Lstat(key)
 		require.NoError(t, err)
 		require.Equal(t, os.ModeSymlink, info.Mode().Type())
+	})
+}
+
+// Whoever can write the database can make a consistent chain of other entries. It does
+// not have the head.
+func TestATrailThatWasWrittenAnewShows(t *testing.T) {
+	each(t, func(t *testing.T, s *Store) {
+		ctx, dir := t.Context(), t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "audit.key"), []byte("short"), 0o600))
+		s.KeepHead(dir)
+		e := Entry{At: noon, Surface: "shell", Who: "alice", Owner: "alice", Op: "cancel", form: currentForm}
+		require.NoError(t, s.AddAudit(ctx, e))
+		key, err := os.ReadFile(filepath.Join(dir, "audit.key"))
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, len(key), 32, "a key that can be guessed is replaced")
+		broken, cut, err := s.VerifyAudit(ctx)
+		require.NoError(t, err)
+		require.Zero(t, broken)
+		require.False(t, cut)
+		e.Who = "bob"
+		_, err = s.exec(ctx, `UPDATE audit SET who = ?, digest = ?`, e.Who, e.digest(""))
+		require.NoError(t, err)
+		broken, cut, err = s.VerifyAudit(ctx)
+		require.NoError(t, err)
+		require.Zero(t, broken)
+		require.True(t, cut)
 	})
 }
 
@@ -192,7 +268,9 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 }
 
 func TestPasswordIsNotShown(t *testing.T) {
-	require.Equal(t, "postgres://ops@db:5432/ops", redactURL("postgres://ops:s3cret@db:5432/ops"))
+	for _, password := range []string{"s3cret", "s3@cret", "s3:cret"} {
+		require.Equal(t, "postgres://ops@db:5432/ops", redactURL("postgres://ops:"+password+"@db:5432/ops"))
+	}
 }
 
 func TestStateIsPrivate(t *testing.T) {
@@ -214,10 +292,15 @@ func TestStateIsPrivate(t *testing.T) {
 	}
 	require.NoError(t, s.Close())
 
-	require.NoError(t, os.Chmod(dir, 0o777))
-	_, err = Open(t.Context(), path)
-	require.ErrorContains(t, err, "others may write it")
-	require.ErrorContains(t, err, "chmod go-w")
+	info, err := os.Stat(dir)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+	for _, mode := range []os.FileMode{0o777, 0o770, 0o702} {
+		require.NoError(t, os.Chmod(dir, mode))
+		_, err = Open(t.Context(), path)
+		require.ErrorContains(t, err, fmt.Sprintf("has mode %04o: others may write it", mode))
+		require.ErrorContains(t, err, "chmod go-w")
+	}
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err = Open(t.Context(), filepath.Join(file, "below", "state.db"))
@@ -264,7 +347,7 @@ func submittedSince(t *testing.T, st *Store) {
 		state := map[bool]SubmissionState{true: Submitted, false: Rejected}[key != "refused"]
 		require.NoError(t, st.Finish(t.Context(), key, state, slurm.JobID(fmt.Sprint(i+1)), "", now.Add(time.Duration(i)*time.Minute)))
 	}
-	list, err := st.SubmittedSince(t.Context(), now.Add(30*time.Second))
+	list, err := st.SubmittedSince(t.Context(), now.Add(time.Minute))
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	require.Equal(t, slurm.JobID("2"), list[0].JobID)
@@ -304,10 +387,14 @@ func TestSubmissionsAreThoseOfAPerson(t *testing.T) {
 		require.NoError(t, s.Finish(ctx, "0", Rejected, "", "no", noon))
 		require.Empty(t, keys(s.Unanswered(ctx, "near", "ada", "h-gpt", noon.Add(-time.Minute))))
 
+		before, err := s.Sizes(ctx)
+		require.NoError(t, err)
+		require.NoError(t, s.Slack().Put(ctx, "counted", "once", 1, time.Time{}))
 		sizes, err := s.Sizes(ctx)
 		require.NoError(t, err)
 		require.Equal(t, int64(4), sizes.Rows["submissions"])
 		require.Equal(t, int64(0), sizes.Rows["audit"])
+		require.Equal(t, before.Rows["slack_docs"]+1, sizes.Rows["slack_docs"])
 		require.Equal(t, s.postgres, sizes.Kind == "PostgreSQL")
 		require.Equal(t, s.postgres, sizes.Bytes == 0)
 		require.Positive(t, sizes.Schema)

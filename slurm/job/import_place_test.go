@@ -66,6 +66,42 @@ func TestWordsInAngleBracketsAreNamed(t *testing.T) {
 	require.NotContains(t, text, "this input")
 }
 
+// Where input comes from and output goes to is lost, and said; what is thrown away is not missed.
+func TestRedirectionsThatAreNotImportedAreNamed(t *testing.T) {
+	for words, want := range map[string]string{
+		"< in.txt": "this input is not imported", ">> log": "the output is not written there", "&> log": "the output is not written there",
+		"> /dev/null": "", "<<< --x": "",
+	} {
+		_, ns := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8\ncd /w\nsrun python -m torch.distributed.run --nproc-per-node=8 train.py "+words+"\n"))
+		if want == "" {
+			require.Empty(t, notes(ns), words)
+		} else {
+			require.Contains(t, notes(ns), want, words)
+		}
+	}
+}
+
+// Without a working folder, that of the program is one of the host or none.
+func TestTheFolderOfTheProgramIsTheLastResort(t *testing.T) {
+	const python = "python -m torch.distributed.run --nproc-per-node=8 "
+	for program, want := range map[string][3]string{
+		python + "/w/code/train.py":                              {"/w/code", "train.py", "the program's folder is used"},
+		"docker run -v /w:/c img " + python + "/c/code/train.py": {"/w/code", "train.py", "the program's folder is used"},
+		"docker run -v /w:/c img " + python + "/opt/train.py":    {"", "/opt/train.py", "give worktree"},
+		"docker run -v $X:/c -v /w:/w img " + python + "/c/t.py": {"/c", "t.py", "the program's folder is used"},
+		python + "$CODE/sub/train.py":                            {"", "sub/train.py", "$CODE: the file does not show this folder"},
+		python + "${CODE}train.py":                               {"", "${CODE}train.py", "give worktree"},
+		python + "$CODE/$SUB/train.py":                           {"", "$CODE/$SUB/train.py", "give worktree"},
+		"bash -c 'cd $CODE; " + python + "$CODE/sub/train.py'":   {"", "sub/train.py", "$CODE: the file does not show this folder"},
+		"bash -c 'cd /w; " + python + "/w/../w/./train.py'":      {"/w", "train.py", ""},
+		python + "train.py":                                      {"", "train.py", "the script does not show the folder of the code"},
+	} {
+		spec, ns := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8\nsrun "+program+"\n"))
+		require.Equal(t, want[:2], []string{spec.Worktree, spec.Script}, program)
+		require.Contains(t, notes(ns), want[2], program)
+	}
+}
+
 // A file that only submits another script is read for what that script starts.
 func TestTheScriptInAHereDocumentIsImportedIfOnlyItStartsAProgram(t *testing.T) {
 	spec, _ := job.Import("x", []byte("#!/bin/bash\nN=2\nsbatch <<EOF\n#!/bin/bash\n#SBATCH --nodes=$N --gpus-per-node=8\ncd /w\nsrun bash ./train.sh a\nEOF\n"))
@@ -145,4 +181,32 @@ func TestAnArrayThatTheFileDoesNotShowIsLeftOut(t *testing.T) {
 	require.Equal(t, []string{"--save-interval", "1000", "--bf16"}, spec.Args)
 	require.Contains(t, notes(ns), "${DATA[@]}: the file does not show these words: they are left out")
 	require.Contains(t, notes(ns), "${MORE[@]}: the file does not show these words: they are left out")
+}
+
+// In a container the training starts in the folder of the innermost shell. The worktree is that folder's on the host
+// if the mounts show it, and a relative program is never looked for in another folder.
+func TestTheTrainingOfAContainerStartsInItsInnermostFolder(t *testing.T) {
+	type imported struct{ Worktree, Workdir, Script string }
+	const pyxis = "srun --container-image=/i.sqsh --container-mounts=/data:/data,/home/me/code:/code "
+	const python = "python -m torch.distributed.run --nproc-per-node=8 "
+	for name, tt := range map[string]struct {
+		text string
+		want imported
+	}{
+		"a mounted folder beside the batch shell's": {"cd /data/runs\n" + pyxis + `bash -c "cd /data/code; ` + python + `train.py"`, imported{"/data/code", "", "train.py"}},
+		"a mount of another name":                   {"cd /data/runs\n" + pyxis + `bash -c "cd /code/sub; ` + python + `/code/sub/a/train.py"`, imported{"/home/me/code/sub", "", "a/train.py"}},
+		"a mount that the file does not show": {
+			"cd /data/runs\nsrun --container-image=/i.sqsh --container-mounts=$MOUNTS bash -c 'cd /w; " + python + "/w/train.py'", imported{"/data/runs", "/w", "train.py"},
+		},
+		"Apptainer's image":                       {"cd /data/runs\nsrun apptainer exec /i.sif bash -c 'cd /opt/code; " + python + "train.py'", imported{"/data/runs", "/opt/code", "train.py"}},
+		"no folder of its own":                    {"cd /data/runs\n" + pyxis + python + "/data/runs/train.py", imported{"/data/runs", "", "train.py"}},
+		"an option's, which a cd leaves":          {"srun docker run -w /workspace -v /data:/data img bash -c 'cd /data/code; " + python + "train.py'", imported{"/data/code", "/data/code", "train.py"}},
+		"a program that is in the worktree":       {"cd /data/runs\n" + pyxis + `bash -c "cd /opt/NeMo; ` + python + `/data/runs/train.py"`, imported{"/data/runs", "/opt/NeMo", "/data/runs/train.py"}},
+		"a host's folder that a mount's also is":  {"cd /code\n" + pyxis + python + "train.py", imported{"/code", "", "train.py"}},
+		"a folder of the host, given by sbatch":   {"#SBATCH --chdir=/data/runs\n" + pyxis + python + "train.py", imported{"/data/runs", "", "train.py"}},
+		"a folder of the image, and sbatch's too": {"#SBATCH --chdir=/data/runs\n" + pyxis + `bash -c "cd /opt/NeMo; ` + python + `train.py"`, imported{"/data/runs", "/opt/NeMo", "train.py"}},
+	} {
+		spec, _ := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8\n"+tt.text+"\n"))
+		require.Equal(t, tt.want, imported{spec.Worktree, spec.Container.Workdir, spec.Script}, name)
+	}
 }

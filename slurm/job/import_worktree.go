@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -8,40 +9,36 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
-// worktree imports the working directory in which the training starts: that of the shell that starts it, or for
-// a container that of the batch shell.
+// worktree imports the folder in which the training starts. Where that is no folder of
+// the host, it is container.workdir, and the worktree is the folder of the shell outside.
 func (m *importer) worktree(st *script.Start) {
-	for sh := st.Shell; sh != nil && sh.Container != nil; sh = sh.Parent {
-		if dir, ok := sh.Dir.Literal(); ok && path.IsAbs(dir) && m.inImage(dir) {
-			m.spec.Container.Workdir = dir
-			break
-		}
+	inside := cmp.Or(folder(st.Shell, true), m.spec.Container.Workdir)
+	image := inside != "" && m.inImage(inside)
+	var dirs []string // the likeliest first
+	if host, ok := m.spec.Container.Mounts.ToHost(inside); ok {
+		dirs = append(dirs, host)
 	}
-	shells := []*script.Shell{st.Shell, m.job.Shell}
-	if st.Container != nil {
-		slices.Reverse(shells)
+	dirs = append(dirs, folder(st.Shell, false))
+	if !image {
+		dirs = append(dirs, inside)
 	}
-	for _, sh := range shells {
-		for ; sh != nil; sh = sh.Parent {
-			if dir, ok := sh.Dir.Literal(); ok && path.IsAbs(dir) {
-				if sh.Container != nil && m.inImage(dir) {
-					continue
-				}
-				m.spec.Worktree = m.onHost(dir)
-				m.relativeProgram()
-				return
-			}
-		}
+	if o, ok := m.job.Options.Get("chdir"); ok {
+		dirs = append(dirs, o.Text())
 	}
-	if o, ok := m.job.Options.Get("chdir"); ok && path.IsAbs(o.Text()) {
-		m.spec.Worktree = o.Text()
+	found := slices.IndexFunc(dirs, path.IsAbs)
+	if found >= 0 {
+		m.spec.Worktree = dirs[found]
+	}
+	if inside != "" && inside != m.spec.workdir() {
+		m.spec.Container.Workdir = inside
+	}
+	if found >= 0 || image {
 		m.relativeProgram()
-		return
 	}
-	if dir := m.spec.Container.Workdir; dir != "" && m.inImage(dir) {
-		if rest, in := relativeTo(dir, path.Clean(m.spec.Script)); in && rest != "" {
-			m.spec.Script = rest
-		}
+	switch {
+	case found >= 0:
+		return
+	case image:
 		m.note(0, "worktree", "the code lies in the image, in container.workdir: give worktree, a folder of the host for the logs", "代码在镜像内的 container.workdir：请填写 worktree，即主机上存放日志的目录")
 		return
 	}
@@ -94,11 +91,22 @@ func (m *importer) onHost(dir string) string {
 	return dir
 }
 
-// relativeProgram makes the program's path relative if it lies in the worktree.
+// relativeProgram makes the program's path relative if it lies where the training starts.
 func (m *importer) relativeProgram() {
-	if rest, ok := relativeTo(path.Clean(m.spec.Worktree), path.Clean(m.onHost(m.spec.Script))); ok && rest != "" {
+	if rest, ok := relativeTo(path.Clean(m.onHost(m.spec.workdir())), path.Clean(m.onHost(m.spec.Script))); ok && rest != "" {
 		m.spec.Script = rest
 	}
+}
+
+// folder returns the last known folder of a shell and of those that started it, looking
+// only at those in containers or only at those outside.
+func folder(sh *script.Shell, contained bool) string {
+	for ; sh != nil; sh = sh.Parent {
+		if dir, ok := sh.Dir.Literal(); ok && path.IsAbs(dir) && (sh.Container != nil) == contained {
+			return dir
+		}
+	}
+	return ""
 }
 
 // redirections notes where the program's input comes from and its output goes to. Words

@@ -61,7 +61,7 @@ var gluedFlag = lazy.New(`^(--?[A-Za-z][A-Za-z0-9_-]*)\s+(\S.*?)\s*$`)
 // flagWord returns what is wrong with a word that should be a flag. glued reports whether
 // the program takes flags as Megatron-LM does.
 func flagWord(w string, glued bool) (msg, fix lang.Text) {
-	lead := w[:len(w)-len(strings.TrimLeftFunc(w, func(r rune) bool { return r == '-' || lookalikes[r] != "" }))]
+	lead := w[:len(w)-len(strings.TrimLeftFunc(w, func(r rune) bool { _, is := lookalikes[r]; return is || r == '-' }))]
 	if _, first := Plainly(lead); first != 0 {
 		meant, _ := Plainly(w)
 		if meant = strings.Trim(meant, `"' `); strings.HasPrefix(meant, "-") {

@@ -22,6 +22,8 @@ func TestCharactersThatLookLikeOthers(t *testing.T) {
 		"a dash in a time":             {"time: 1–02:00:00", "type - in place of – (U+2013)", ""},
 		"a dash before a flag":         {"args: [—bf16]", "write --bf16", "请写 --bf16"},
 		"a dash in a flag":             {`args: ["–-lr=1e-4"]`, "write --lr=1e-4", ""},
+		"a dash after a hyphen":        {`args: ["-–lr=1e-4"]`, "write --lr=1e-4", ""},
+		"nothing visible before it":    {"args: [\u200b--bf16]", "write --bf16", ""},
 		"marks around a flag":          {"args: [“--bf16”]", "write --bf16", ""},
 		"what is no lookalike's fault": {"time: “soon”", "give minutes, ", ""},
 	} {
@@ -33,6 +35,9 @@ func TestCharactersThatLookLikeOthers(t *testing.T) {
 			require.Equal(t, tt.zh, zh, name)
 		}
 	}
+	meant, first := job.Plainly("\ufeff一\u3000－1−1，b＝２")
+	require.Equal(t, "一 -1-1,b=２", meant)
+	require.Equal(t, '\ufeff', first)
 	require.Empty(t, faultsOf("name: gpt\nworktree: /w\ncomment: 学习率：一号\nargs: [--bf16, a – b]\nenv: {TITLE: “x”}\n"), "in texts they are no faults")
 }
 
@@ -57,6 +62,7 @@ func TestSlipsInASpecification(t *testing.T) {
 	for line, want := range map[string]string{
 		`nodes: "2"`:                     "is in quotes and so it is text (line 2); write it without quotes",
 		"args: [--num-layers 32]":        "is a flag and its value in one word; write --num-layers=32, or two elements",
+		`args: ["-j  4 "]`:               "write -j=4, or two elements",
 		"worktree: ~/Megatron-LM":        "starts with '~', which is not expanded; give an absolute path",
 		"worktree: $HOME/Megatron-LM":    "contains $HOME, which is not expanded; give an absolute path",
 		"worktree: /lustre/${USER}/code": "contains ${USER}, which is not expanded; give an absolute path",

@@ -96,6 +96,7 @@ func merge(queue, past []slurm.Job) []slurm.Job {
 func (w *Watcher) handleUnknown(x *watched, now time.Time) (news bool) {
 	if x.job.State.Ended() {
 		// The queue has shown its end, and the site keeps no accounts.
+		x.job.Reason = "" // nothing more is awaited
 		w.end(x.job, now)
 		return true
 	}

@@ -83,8 +83,15 @@ func ended(id slurm.JobID, s slurm.State, code string) slurm.Job {
 	return slurm.Job{ID: id, State: s, ExitCode: &code}
 }
 
+// A backEnd is what a watcher needs of a cluster.
+type backEnd interface {
+	Name() string
+	Jobs(context.Context, slurm.Filter) ([]slurm.Job, error)
+	Past(context.Context, slurm.Filter) ([]slurm.Job, error)
+}
+
 // story runs a watcher over f with a fake clock. do gets events as "kind state reason".
-func story(t *testing.T, f *fake, o watch.Options, do func(w *watch.Watcher, told func() []string)) {
+func story(t *testing.T, f backEnd, o watch.Options, do func(w *watch.Watcher, told func() []string)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
