@@ -173,7 +173,10 @@ func TestAThousandSessionsAtOnce(t *testing.T) {
 	each := func(f func(i int)) {
 		for i := range clients {
 			open <- struct{}{}
-			wg.Go(func() { f(i); <-open })
+			wg.Go(func() {
+				defer func() { <-open }() // also where f fails
+				f(i)
+			})
 		}
 		wg.Wait()
 	}

@@ -33,7 +33,7 @@ type session struct {
 
 // mostSessions bounds the sessions that one caller has open at a time. Many clients open a
 // session for every call and end none.
-const mostSessions = 256
+const mostSessions = 1024
 
 func newSessions() *sessions {
 	return &sessions{open: map[string]session{}, count: map[string]int{}, end: func(string) {}}
