@@ -73,7 +73,7 @@ func (j *job) report() report.Report {
 // it.
 func (j *job) missedCollective(r *report.Report, v verdict) {
 	m := j.missed
-	if m == nil || v.class != outcome.Hang && v.laggard == nil {
+	if m == nil || v.class != outcome.Hang && (v.laggard == nil || v.laggard.why != "recorder") {
 		return
 	}
 	r.Laggard, r.RootRank = "recorder", &m.Rank
@@ -118,7 +118,7 @@ func (j *job) addRoot(r *report.Report, v verdict, e *scan.Event) {
 	if !report.QuietClass(v.class) {
 		name, no := j.src.Logs[e.File].Place(e.Off)
 		r.RootFile, r.RootLineNo, r.RootLine = name, &no, logline.Show(e.Raw)
-		if e.Rank >= 0 && !v.noneAtFault {
+		if e.Rank >= 0 && v.class != outcome.SlurmNodeFail && !v.noneAtFault {
 			r.RootRank = &e.Rank
 		}
 		if e.Node != "" && !v.noneAtFault {
@@ -234,7 +234,8 @@ var permission = lazy.New(`(?i)permission denied|operation not permitted|Permiss
 	`Parent directory \S+ does not exist`)
 
 // serverFault matches temporary errors of a hub or registry.
-var serverFault = lazy.New(`(?i)\b(?:429|50[0234])\b|Too ?Many ?Requests|rate limit|Bad Gateway|Service Unavailable|Internal Server Error|Gateway Time-?out`)
+var serverFault = lazy.New(`(?i)\b(?:429|5\d\d)\b (?:Client|Server)? ?Error|Too Many Requests|toomanyrequests|rate limit|\b50[0234]\b|` +
+	`Bad Gateway|Service Unavailable|Internal Server Error|Gateway Time-?out|\b429\b|HTTP (?:error )?5\d\d`)
 
 // worthRetrying returns the class's advice on a retry, unless the line of the cause tells more.
 func worthRetrying(r report.Report, v verdict) bool {

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
@@ -23,7 +24,7 @@ func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 		return v
 	}
 	for _, e := range live {
-		if e.Class == v.class && e.Rank >= 0 && (e.Node == v.event.Node || v.event.Node == "" || e.Node == "") && e.Weight >= pattern.Death {
+		if e.Class == v.class && e.Rank >= 0 && e != v.event && (e.Node == v.event.Node || v.event.Node == "" || e.Node == "") && e.Weight >= pattern.Death {
 			v.event.Rank, v.event.Node = e.Rank, cmp.Or(v.event.Node, e.Node)
 			return v
 		}
@@ -48,7 +49,7 @@ func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 	if v.event.Rank < 0 {
 		j.rankBySummaries(v)
 	}
-	if l, ok := j.loneExitCode(live); ok && v.event.Rank < 0 {
+	if l, ok := j.loneExitCode(live); ok && v.event.Rank < 0 && !strings.HasPrefix(v.event.Text, "slurmstepd") {
 		v.event.Rank = l.rank
 		v.event.Node = cmp.Or(v.event.Node, j.nodeByRank(l.rank, j.nodesOfRanks()))
 	}

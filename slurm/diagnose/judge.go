@@ -210,7 +210,7 @@ func (j *job) betterCause(a, b *scan.Event) bool {
 func (j *job) possibleCauses(live []*scan.Event) (sure, unsure []*scan.Event) {
 	var followed []*scan.Event
 	for _, e := range live {
-		if e.Weight < pattern.Death || scan.IsEnd(e.Class) || j.survived(e) || j.abortedByWatchdog(e) {
+		if e.Weight < pattern.Death || scan.IsEnd(e.Class) || j.survived(e) && !j.lastProgramMissing(e) || j.abortedByWatchdog(e) {
 			continue
 		}
 		switch after := j.after(e); {
@@ -227,7 +227,7 @@ func (j *job) possibleCauses(live []*scan.Event) (sure, unsure []*scan.Event) {
 				unsure = append(unsure, e)
 			}
 		case e.Form == pattern.Bare && j.repeated(e), j.survivedBefore(e):
-		case e.Form == pattern.Bare && e.Class == outcome.ParallelConfig:
+		case e.Form == pattern.Bare && !e.Agent && (e.Class == outcome.ParallelConfig || e.Class == outcome.ShapeMismatch):
 			// Only an exception counts; a sentence with these words may be about anything.
 		case e.Doubted, e.Form == pattern.Bare, srunKilled.MatchString(e.Text):
 			unsure = append(unsure, e)
@@ -274,7 +274,7 @@ func (j *job) survived(e *scan.Event) bool {
 
 // saidDone reports whether the run said that it had completed, or ends like one that has.
 func (j *job) saidDone(e *scan.Event) bool {
-	return j.finished() || j.endsWell()
+	return j.finished() || j.endsWell() || j.files[e.File].DoneBefore(e)
 }
 
 // finishedAfter reports whether the run said after an event that it had completed.
@@ -368,7 +368,7 @@ var signalled = lazy.New(`(?i)\b(?:received|got|caught)\b.{0,12}\b(?:SIGTERM|SIG
 func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 	var left []*scan.Event
 	for _, e := range live {
-		if e.Weight <= pattern.Aborted && (j.deathSeen() || j.after(e) != wentOn) {
+		if e.Weight <= pattern.Aborted && e.Weight >= pattern.Symptom && (j.deathSeen() || j.after(e) != wentOn) {
 			left = append(left, e)
 		}
 	}
@@ -393,7 +393,7 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 	switch {
 	case known && running && !j.deathSeen():
 		return verdict{}, false
-	case onlyHints && (j.finished() || j.slurmCompleted() || !j.deathSeen() && j.endsWell()):
+	case onlyHints && (j.finished() || j.slurmCompleted() || known && running || !j.deathSeen() && j.endsWell()):
 		return verdict{}, false
 	case j.finished() && !j.deathSeen():
 		return verdict{}, false
@@ -404,11 +404,11 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 	}
 	sort.SliceStable(left, func(a, b int) bool { return j.precedes(left[a], left[b]) })
 	class := heavy.Class
-	if heavy.Form == pattern.Bare {
+	if heavy.Form == pattern.Bare && !heavy.Agent {
 		class = outcome.UnknownExit // a sentence that names a symptom proves nothing
 	}
 	v := verdict{class: class, event: j.ownReason(heavy, live), others: left[:min(3, len(left))], why: "nothing says why"}
-	if e := j.endedFromOutside(left); e != nil && onlyHints && !j.given.slurmSays() {
+	if e := j.endedFromOutside(left); e != nil && onlyHints && class == outcome.UnknownExit && !j.given.slurmSays() {
 		v.class, v.event = outcome.SlurmCancelled, e
 		return v, true
 	}
@@ -420,7 +420,7 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 				v.event = e
 			}
 		}
-	} else if e := ownExitCode(live); e != nil && class == outcome.NCCLConnection {
+	} else if e := ownExitCode(live); e != nil && class == outcome.NCCLConnection && !heavy.Agent {
 		v.class, v.event, v.others = outcome.UnknownExit, e, nil
 	} else {
 		v.noneAtFault = class == outcome.NCCLConnection && severalSay(class, left)

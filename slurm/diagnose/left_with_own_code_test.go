@@ -31,6 +31,26 @@ func TestANodeExitedWithItsOwnCode(t *testing.T) {
 	}
 }
 
+// The ranks that lost another one are in different collectives by chance: what they complain about is the one
+// that is silent, or that exited with a code of its own.
+func TestARankThatLeftIsNotOneOfThoseThatLostIt(t *testing.T) {
+	steps := diagnosetest.Rounds(5, "0: iteration {n}/100 | lm loss: 2.1\n1: iteration {n}/100 | lm loss: 2.1\n2: iteration {n}/100 | lm loss: 2.1\n"+
+		"3: iteration {n}/100 | lm loss: 2.1\n4: iteration {n}/100 | lm loss: 2.1\n")
+	lost := func(rank, collective string) string {
+		return strings.ReplaceAll("%: Traceback (most recent call last):\n%:   File \"/w/train.py\", line 90, in <module>\n%:     step()\n"+
+			"%:   File \"/venv/torch/distributed/distributed_c10d.py\", line 2700, in "+collective+"\n%:     work.wait()\n"+
+			"%: RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.4]:3241\n", "%", rank)
+	}
+	log := steps + lost("0", "barrier") + lost("1", "all_reduce") + lost("2", "all_reduce") + lost("3", "all_reduce")
+	for name, end := range map[string]string{
+		"silent": "", "exit": "srun: error: gpu1: tasks 0-3: Exited with exit code 1\nsrun: error: gpu1: task 4: Exited with exit code 7\n",
+	} {
+		r := diagnosetest.Text(t, log+end)
+		require.Equal(t, 4, *r.RootRank, name)
+		require.Equal(t, name, r.Laggard)
+	}
+}
+
 // DeepSpeed's launcher repeats the command of the process that it started last, whichever failed. The
 // local rank in it is the failed one's only if there is one process.
 func TestTheLocalRankInDeepSpeedsReport(t *testing.T) {

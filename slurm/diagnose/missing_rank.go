@@ -32,9 +32,10 @@ func (j *job) behindBySequence([]*scan.Event) (laggard, bool) { return behind(j.
 // inOtherCollective returns the rank that was in another collective than the rest, by the ranks'
 // messages or by where their exceptions were raised.
 func (j *job) inOtherCollective(live []*scan.Event) (laggard, bool) {
-	said := map[int]*scan.NCCLRank{}
+	said, waited := map[int]*scan.NCCLRank{}, false
 	var ranks []int
 	for _, e := range live {
+		waited = waited || e.Class == outcome.NCCLTimeout
 		op := collectiveOf(e)
 		if op == "" || e.Rank < 0 || said[e.Rank] != nil {
 			continue
@@ -43,7 +44,7 @@ func (j *job) inOtherCollective(live []*scan.Event) (laggard, bool) {
 		said[e.Rank] = &scan.NCCLRank{TimedOut: true, Op: op, File: e.File, Off: e.Off, Raw: e.Raw, Tag: e.Tag}
 	}
 	r, ok := oddOne(ranks, said)
-	return laggard{r, said[r], "other"}, ok
+	return laggard{r, said[r], "other"}, ok && waited
 }
 
 // collectiveOf returns the collective in which a complaint about others was raised, or the empty

@@ -1,6 +1,8 @@
 package diagnose
 
 import (
+	"slices"
+
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
@@ -27,8 +29,25 @@ func (j *job) ownReason(launchers *scan.Event, live []*scan.Event) *scan.Event {
 // logged judges the end of a process whose last statement is an error that it logged: it is an exception if
 // the error has Python's words for one, else nothing says why.
 func (j *job) logged(v verdict) verdict {
-	if v.class == outcome.UnknownExit && v.event != nil && !v.event.Agent && python.Says(v.event.Text) && pattern.FormOf(v.event.Text) == pattern.Statement {
+	if v.class == outcome.UnknownExit && v.event != nil && !v.event.Agent && python.Says(v.event.Text) && pattern.FormOf(v.event.Text) == pattern.Statement &&
+		!j.loggedBefore(v.event) {
 		v.class, v.why, v.onlyLast = outcome.UserException, "first cause", false
 	}
 	return v
+}
+
+// loggedBefore reports whether a program logged such an error before and went on, as one does that skips the
+// items it cannot process.
+func (j *job) loggedBefore(e *scan.Event) bool {
+	between := false
+	for _, m := range slices.Backward(j.files[e.File].Last) {
+		switch {
+		case m.Off >= e.Off:
+		case !python.Says(m.Text):
+			between = true
+		case between:
+			return true
+		}
+	}
+	return false
 }

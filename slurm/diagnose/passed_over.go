@@ -19,7 +19,7 @@ func (j *job) passedOver(v verdict) []report.PassedOver {
 	}
 	var errs []*scan.Event
 	for _, e := range j.events {
-		if e == v.event || e.Agent || e.Superseded || e.Weight < pattern.Death || e.Kind == "" && e.Form != pattern.Statement {
+		if e == v.event || e.Agent || e.Superseded || e.Weight < pattern.Death || scan.IsEnd(e.Class) || e.Kind == "" && e.Form != pattern.Statement {
 			continue
 		}
 		form := logline.Template(e.Text)

@@ -205,15 +205,18 @@ var (
 // lacks reports whether a program's exception says that something is missing that another one was to make or
 // to serve, or reports on another process, which it may have started.
 func lacks(e *scan.Event) bool {
-	return e.Class == outcome.DatasetMissing || e.Stack.Has("subprocess.py") ||
+	return e.Class == outcome.DatasetMissing || e.Class == outcome.Rendezvous || e.Class == outcome.NCCLConnection ||
+		peerErrors.MatchString(e.Kind) || e.Stack.Has("subprocess.py") ||
 		!scan.IsEnd(e.Class) && wanting.MatchString(e.Text) && !own.MatchString(e.Text)
 }
 
 // wanting matches words for what is missing, and for the end of another process.
-var wanting = lazy.New(`(?i)no such file|\bnot? (?:found|exist)|\brefused\b|\bcode -?\d|\b` + another + `[^.:;]{0,30}\b(?:died|exited|failed|did not \w+)\b`)
+var wanting = lazy.New(`(?i)no such file|\bnot? (?:found|exist)|\bcannot find|\brefused\b|\b(?:exit|return)(?:ed)?[ _-]?(?:code|status)|\bnon-?zero\b|` +
+	`\bcode -?\d|\bcommand\b|\b` + another + `[^.:;]{0,30}\b(?:died|exited|fail(?:s|ed|ure)|terminated|killed|crashed|unsuccessful|did not (?:succeed|finish|complete))\b|` +
+	`\bfail(?:ed|ure)\b[^.:;]{0,30}\b` + another)
 
 // another is what a program may call one that it started.
-const another = `(?:process|worker|job|step|training)(?:es|s)?\b`
+const another = `(?:sub-?process|process|worker|job|run|step|stage|task|trial|script|program|training)(?:es|s)?\b`
 
 // own matches what is missing in the program's own installation, and the death of its own helper.
 var own = lazy.New(`\.so(?:\.\d+)*: cannot open shared object file|\bDataLoader worker\b`)

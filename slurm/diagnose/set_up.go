@@ -13,7 +13,7 @@ func raisedBySetUp(e *scan.Event) bool {
 		return false
 	}
 	first := e.Stack.Frames[0]
-	return setUpCommand.MatchString(first.File) || first.File == "<string>" && !e.Stack.Has("multiprocessing/")
+	return setUpCommand.MatchString(first.File) || first.File == "<string>" && first.Function == "<module>" && !e.Stack.Has("multiprocessing/")
 }
 
 var setUpCommand = lazy.New(`/bin/(?:conda|mamba|pip3?)$`)

@@ -15,7 +15,7 @@ func (j *job) slurmEnd(live []*scan.Event) (verdict, bool) {
 	var best *scan.Event
 	for _, e := range live {
 		if !scan.IsEnd(e.Class) || e.Class == outcome.SlurmCancelled && j.failedBefore(e, live) ||
-			e.StepOnly() && j.slurmCompleted() || j.after(e) == wentOn && e.Class != outcome.SlurmNodeFail {
+			e.StepOnly() && j.slurmCompleted() && j.files[e.File].DoneBefore(e) || j.after(e) == wentOn && (e.Kind != "" || e.Class != outcome.SlurmNodeFail) {
 			continue
 		}
 		if best != nil && best.Class == outcome.SlurmNodeFail && e.Class == outcome.SlurmNodeFail {

@@ -42,7 +42,7 @@ func (j *job) after(e *scan.Event) continuation {
 	if !e.Agent && (!scan.EndsJob(e) || e.Kind != "") && e.Weight < pattern.Fact-1 && j.linesSinceEvents(e) >= scan.LongTail {
 		return wentOn
 	}
-	if e.Kind == "" && !e.Agent && !scan.EndsJob(e) && e.Weight < pattern.Fact-1 &&
+	if e.Kind == "" && e.Stack == nil && !e.Agent && !scan.EndsJob(e) && e.Weight < pattern.Fact-1 &&
 		j.linesUntilNext(e) >= scan.LongTail && !j.manyProcesses() {
 		return wentOn
 	}
@@ -93,11 +93,12 @@ func (j *job) after(e *scan.Event) continuation {
 
 // sourcedFile matches a shell's message about a missing file that it was to source for settings, as
 // opposed to a program.
-var sourcedFile = lazy.New(`: (?:\S*/)?(?:conda\.sh|activate): No such file or directory$`)
+var sourcedFile = lazy.New(`: (?:\S*/)?(?:(?:conda|mamba|micromamba|modules?|lmod|setup|env|setvars)\.sh|(?:bin/)?activate|\.bash(?:rc|_profile)): No such file or directory$`)
 
 // startUpFile matches a message about a line of a file that a shell reads when it starts. The shell goes on
 // after every error in it.
-var startUpFile = lazy.New(`^(?:/etc/\S+|(?:\S*/)?\.\w+): line \d+: `)
+var startUpFile = lazy.New(`^(?:\S*/)?(?:\.bash(?:rc|_profile|_aliases|_login)|\.profile|\.z(?:shrc|shenv|profile)` +
+	`|etc/(?:profile|bashrc|profile\.d/[\w.-]+)): line \d+: `)
 
 // anythingAfter reports whether a program wrote anything after an event, in its file or in another one.
 func (j *job) anythingAfter(e *scan.Event) bool {
@@ -114,7 +115,7 @@ func (j *job) anythingAfter(e *scan.Event) bool {
 func (j *job) failedBeforeProgress(e *scan.Event) bool {
 	return e.Stack != nil && e.Form < pattern.Report && !e.Doubted && slices.ContainsFunc(j.events, func(o *scan.Event) bool {
 		return o.File == e.File && o.Off > e.Off && o.Agent && o.Exit > 0 && strings.HasPrefix(o.Text, "srun: ") &&
-			j.files[e.File].Iterated(e, o) == 0
+			j.files[e.File].Iterated(e, o) == 0 && !j.files[e.File].CommandAfter(o.Off)
 	})
 }
 
@@ -133,7 +134,7 @@ var optional = []string{outcome.CUDADriver, outcome.HFHub, outcome.ImportError, 
 // workedWithout reports whether a program lacked something without raising an exception, wrote on, and
 // completed in the same file.
 func (j *job) workedWithout(e *scan.Event) bool {
-	return e.Kind == "" && !e.Agent && !fromScript(e) && slices.Contains(optional, e.Class) &&
+	return e.Kind == "" && e.Stack == nil && !e.Agent && !fromScript(e) && slices.Contains(optional, e.Class) &&
 		j.linesSinceEvents(e) >= 2*scan.Farewell && j.files[e.File].Ending().Said
 }
 
@@ -144,7 +145,7 @@ func (j *job) otherProcessWentOn(e *scan.Event) bool {
 		return false
 	}
 	ended := slices.ContainsFunc(j.events, func(o *scan.Event) bool {
-		return o.File == e.File && o.Off > e.Off && o.Class == outcome.SlurmTimeLimit
+		return o.File == e.File && o.Off > e.Off && o.Class == outcome.SlurmTimeLimit && !o.StepOnly()
 	})
 	return ended && slices.ContainsFunc(j.files, func(f *scan.Facts) bool { return len(f.Progress) >= scan.Enough && len(f.Ranks)+len(f.Labels) == 0 })
 }
@@ -197,7 +198,8 @@ func (j *job) repeated(e *scan.Event) bool {
 // same log, went on before; and nothing says that a process died. This excludes tracebacks, argparse's
 // refusals, and a shell's message about a killed program.
 func (j *job) survivedBefore(e *scan.Event) bool {
-	if e.Stack != nil || scan.Killed.MatchString(e.Text) || scan.Complaint.MatchString(e.Text) || e.Agent || e.Weight >= pattern.Fact-1 || j.deathSeen() {
+	if e.Stack != nil || scan.Killed.MatchString(e.Text) || scan.Complaint.MatchString(e.Text) || e.Agent || e.Weight >= pattern.Fact-1 ||
+		scan.IsEnd(e.Class) || j.deathSeen() {
 		return false
 	}
 	var previous *scan.Event
@@ -358,13 +360,14 @@ func (j *job) lastProgramMissing(e *scan.Event) bool {
 var noProgram = lazy.New(`^\S*python[\d.]*: can't open file .*: \[Errno 2\]`)
 
 // otherLogWorked reports whether what the script started worked, by another log of the node: it has
-// iterations or many lines. A message about an end may be the script's own.
+// iterations, a counter that reached its end, or many lines. A message about an end may be the script's
+// own.
 func (j *job) otherLogWorked(e *scan.Event) bool {
 	for i, f := range j.files {
 		if i == e.File || j.fileNode[i] != j.fileNode[e.File] {
 			continue
 		}
-		if len(f.Progress) >= scan.Enough || f.Ran.Sentences >= manyLines {
+		if len(f.Progress) >= scan.Enough || f.Ending().Full || f.Ran.Sentences >= manyLines {
 			return true
 		}
 	}
@@ -375,7 +378,7 @@ func (j *job) otherLogWorked(e *scan.Event) bool {
 // started ran: they failed for reasons of their own, they completed, or the script survived the same
 // line elsewhere.
 func (j *job) ranAnyway(e *scan.Event, live []*scan.Event) bool {
-	if j.succeeded() {
+	if _, diverged := j.badNumbers(live); diverged || j.succeeded() || j.endsWell() && j.after(e) == wentOn {
 		return true
 	}
 	if (e.Class == outcome.EnvLaunch || e.Class == outcome.Filesystem) && j.launched(live) || e.Class == outcome.EnvLaunch && j.otherLogWorked(e) {
@@ -396,7 +399,7 @@ func (j *job) ranAnyway(e *scan.Event, live []*scan.Event) bool {
 			}
 		case o.Weight >= pattern.Death && !o.Agent, scan.IsEnd(o.Class) && !o.StepOnly() && (o.Class != outcome.SlurmCancelled || !j.failedBefore(o, live)):
 			return true
-		case o.Weight >= pattern.TimedOut-5 && !o.Agent:
+		case o.Weight >= pattern.TimedOut-5 && !o.Agent && !j.nothingRan(e):
 			return true
 		case o.File == e.File && o.Off < e.Off:
 			return true
@@ -407,7 +410,7 @@ func (j *job) ranAnyway(e *scan.Event, live []*scan.Event) bool {
 
 // informational matches a script's message about a missing command that it calls only for information:
 // no program needs it.
-var informational = lazy.New(`\b(?:nvidia-smi|nvcc): (?:command )?not found`)
+var informational = lazy.New(`\b(?:nvidia-smi|nvcc|rocm-smi|git|lscpu|lsb_release|free|ibstat|ibv_devinfo|nvtop|htop|tree|seff|figlet): (?:command )?not found`)
 
 // launched reports whether what the script was to start ran: there are iterations, or torchelastic's
 // summaries, and a launcher's exit code that is not the one for a missing program.
@@ -424,7 +427,7 @@ var scriptLine = lazy.New(`^(?:\S*/)?[\w.+-]+: |^Lmod |[Mm]odulefile|^Command'?N
 
 // condaError matches the names of conda's own errors. They look like Python's but come from a command
 // of the script.
-var condaError = lazy.New(`^(?:CommandNotFoundError|Environment\w+NotFound|Conda\w*Error|PackagesNotFoundError)$`)
+var condaError = lazy.New(`^(?:CommandNotFoundError|EnvironmentNameNotFound|EnvironmentLocationNotFound|Conda\w*Error|PackagesNotFoundError)$`)
 
 // succeeded reports whether the run or Slurm says that the job completed.
 func (j *job) succeeded() bool { return j.finished() || j.slurmCompleted() }

@@ -70,7 +70,7 @@ var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at)\b|\bend(?:ed
 
 // endWords reports whether a line has words of an end.
 func endWords(text string) bool {
-	return doneWords.MatchString(text) && !inPart(text)
+	return closing.MatchString(text) || doneWords.MatchString(text) && !inPart(text) || results.MatchString(text)
 }
 
 // wholeRun matches the words for all that a script or a program does.
@@ -228,9 +228,9 @@ func (f *Facts) Ending() (e Ending) {
 				return Ending{Said: true, Sure: true}
 			case doneWords.MatchString(text) && f.saysEnd(m.Tag, text) && f.onlyOnce(m.Tag, text): // onlyOnce looks at every form
 				return Ending{Said: true, Sure: true}
-			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !pattern.ZeroOf.MatchString(text):
+			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !pattern.ZeroOf.MatchString(text) && !pattern.AgentLine(text):
 				e.Said, amid = false, true // it announces something, or reports a failure
-			case timeLeft.MatchString(text):
+			case timeLeft.MatchString(text) && !f.plan.over(f.told-f.drawn):
 				e.Said, e.Full, amid = false, false, true
 			case announced.MatchString(text) && !endWords(text) && !lastAct.MatchString(text), heads.MatchString(text):
 				e.Said, e.Full, amid = false, false, true
@@ -288,7 +288,7 @@ var failing = lazy.New(`(?i)\b(?:` + wholeRun + `|process)\b.{0,16}\bfailed\b` +
 func (f *Facts) failedSince(told int) bool {
 	return slices.ContainsFunc(tail(f.talk(), lastLines), func(m Mark) bool {
 		_, text := logline.CutTag(m.Text)
-		return m.told > told && failing.MatchString(text)
+		return m.told > told && failing.MatchString(text) && !pattern.ZeroOf.MatchString(text)
 	})
 }
 

@@ -40,7 +40,7 @@ func (s *scanner) add(e *Event) {
 		// The newest event replaces the one before it.
 		for i := len(s.Events) - 1; i >= 0; i-- {
 			if o := s.Events[i]; o.Tag == e.Tag && o.Class == e.Class &&
-				(o.Form == pattern.Statement) == (e.Form == pattern.Statement) {
+				(o.Form == pattern.Statement && !o.Doubted) == (e.Form == pattern.Statement && !e.Doubted) {
 				copy(s.Events[i:], s.Events[i+1:])
 				s.Events[len(s.Events)-1] = e
 				break

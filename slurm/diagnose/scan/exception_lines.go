@@ -25,7 +25,7 @@ func (s *scanner) exception(st *stream, t logline.Tag, text, raw string, off int
 		}
 		return false
 	}
-	if message == "" && t.Label >= 0 {
+	if message == "" && t.Label >= 0 && !strings.HasSuffix(text, ".") {
 		st.pending, st.first, st.firstOff = text, raw, off
 		return true
 	}
@@ -125,7 +125,7 @@ func (s *scanner) unready(e *Event) {
 		return
 	}
 	for _, o := range s.Events {
-		if o.Tag == e.Tag && o.Form == pattern.Report && (o.Class == outcome.PortInUse || o.Class == outcome.Rendezvous) {
+		if o.Tag == e.Tag && o.Form == pattern.Report && (o.Class == outcome.PortInUse || o.Class == outcome.Rendezvous || o.Class == outcome.NCCLConnection) {
 			o.Form, e.Superseded = pattern.Statement, true
 			return
 		}

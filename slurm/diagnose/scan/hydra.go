@@ -6,6 +6,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 )
 
 // hydraEnds begins Hydra's last line, after it refused a configuration or after the traceback of the
@@ -31,11 +32,11 @@ func (s *scanner) refusal(st *stream) {
 	st.told = nil
 	called := st.called // the called program raised an exception, whose message may have several blocks
 	st.called = 0
-	if said == nil || st.raised != nil && (st.raised.Off >= said.Off || called > 0) {
+	if said == nil || st.raised != nil && (st.raised.Off >= said.Off || called > 0 && st.raised.Off >= called) {
 		return
 	}
 	_, text := logline.CutTag(said.Text)
-	if strings.HasPrefix(text, hydraCalled) {
+	if strings.Contains(text, python.Header) || strings.HasPrefix(text, hydraCalled) {
 		return
 	}
 	s.add(&Event{Off: said.Off, Raw: said.Text, Text: text, Tag: said.Tag, Class: outcome.BadArgs, Weight: pattern.Specific})

@@ -81,7 +81,7 @@ func (m Mark) Step() string {
 // the death yet finish their step.
 func (f *Facts) restartedBySteps() {
 	told := func(e ElasticEntry) bool {
-		return f.Failed != nil && e.Off == f.Failed.Off && strings.Contains(e.text, "(exitcode")
+		return f.Failed != nil && e.Off == f.Failed.Off && e.Exit != 0 && strings.Contains(e.text, "(exitcode")
 	}
 	if !slices.ContainsFunc(f.Elastic, told) {
 		return
