@@ -125,7 +125,7 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	for i, p := range places {
 		key, l := requestKey(a), b.people.Settings(ctx, p.Team, p.Channel).LangOr(c.Lang)
 		if i > 0 {
-			key += "@" + p.Team + "/" + p.Channel
+			key += at(p)
 		}
 		doc := view.Doc{Title: textApproval.In(l), Tone: view.Warn, Sections: []view.Section{{Facts: []view.Fact{
 			{Name: people.ActsAs.In(l), Value: c.Who.User},

@@ -355,18 +355,26 @@ func TestTheSameRequestAtTheSameMomentIsMadeOnce(t *testing.T) {
 	})
 }
 
+func askingIn(channel string) func(*bot.Config) {
+	return func(c *bot.Config) { c.Policy.ApprovalChannel = channel }
+}
+
+// askedInC8 plays until a person's and an agent's request wait in the approval channel C8.
+func askedInC8(t *testing.T) *stage {
+	t.Helper()
+	s := approving(t, askingIn("C8"))
+	_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "a limit", []view.Section{{Text: "cancel 4711"}}, "", nil)
+	require.NoError(t, err)
+	s.Slash("submit --yes " + spec)
+	return s
+}
+
 // A request that waits while the approval channel is changed is asked in the new channel, can be
 // decided there, and loses its buttons in the old one.
 func TestARequestFollowsTheApprovalChannel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		at := func(channel string) func(*bot.Config) {
-			return func(c *bot.Config) { c.Policy.ApprovalChannel = channel }
-		}
-		s := approving(t, at("C8"))
-		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "a limit", []view.Section{{Text: "cancel 4711"}}, "", nil)
-		require.NoError(t, err)
-		s.Slash("submit --yes " + spec)
+		s := askedInC8(t)
 		old := map[string]*slacktest.Message{"Approval needed": nil, "An agent asks": nil}
 		for what := range old {
 			old[what] = s.said(what)
@@ -374,7 +382,7 @@ func TestARequestFollowsTheApprovalChannel(t *testing.T) {
 		}
 		for range 2 { // the second start changes nothing
 			s.stop()
-			s.begin(at("C9"))
+			s.begin(askingIn("C9"))
 			s.Target(slacktest.ServeInMemory(t, s.bot.Handler()))
 			for _, q := range old {
 				require.NotContains(t, s.became(q, "Asked elsewhere"), `"type":"button"`)
@@ -397,20 +405,14 @@ func TestARequestFollowsTheApprovalChannel(t *testing.T) {
 func TestARequestComesBackToTheApprovalChannel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		at := func(channel string) func(*bot.Config) {
-			return func(c *bot.Config) { c.Policy.ApprovalChannel = channel }
-		}
-		s := approving(t, at("C8"))
-		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "a limit", []view.Section{{Text: "cancel 4711"}}, "", nil)
-		require.NoError(t, err)
-		s.Slash("submit --yes " + spec)
+		s := askedInC8(t)
 		wanted := map[string]string{"Approval needed": "Approved: submit", "An agent asks": "the agent's next call does it"}
 		for what := range wanted {
 			s.said(what)
 		}
 		for _, channel := range []string{"C9", "C8", "C9"} {
 			s.stop()
-			s.begin(at(channel))
+			s.begin(askingIn(channel))
 			s.Target(slacktest.ServeInMemory(t, s.bot.Handler()))
 			for what := range wanted {
 				s.Wait(what+" in "+channel+" alone", func(st slacktest.State) bool {

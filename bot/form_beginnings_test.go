@@ -123,14 +123,20 @@ func TestAFormBegunWithARecipeIsJudgedAtItsFields(t *testing.T) {
 	})
 }
 
+// pasting opens a form and asks for its field for a text to begin with.
+func pasting(t *testing.T) (s *stage, form map[string]any) {
+	t.Helper()
+	s = play(t, surveyed)
+	s.Slash("submit")
+	form = openedForm(s, 1)
+	change(s, form, "form_begin", "paste", nil)
+	return s, shownView(s, form["id"], "Read it into the form")
+}
+
 func TestAFormIsBegunWithAPastedScript(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := play(t, surveyed)
-		s.Slash("submit")
-		form := openedForm(s, 1)
-		change(s, form, "form_begin", "paste", nil)
-		form = shownView(s, form["id"], "Read it into the form")
+		s, form := pasting(t)
 		change(s, form, "form_read", "read", map[string]string{"text": "#!/bin/bash\n#SBATCH --job-name=old\n#SBATCH --nodes=4\n#SBATCH --partition=prod\n#SBATCH --time=02:00:00\ncd /lustre/ada/Megatron-LM\nsrun python -m torch.distributed.run pretrain_gpt.py --num-layers 24\n"})
 		form = shownView(s, form["id"], `"initial_value":"old"`, `"initial_value":"4"`, "--num-layers 24")
 		require.NotContains(t, slacktest.JSON(form), "Read it into the form")
@@ -141,11 +147,7 @@ func TestAFormIsBegunWithAPastedScript(t *testing.T) {
 func TestAPastedSpecificationIsNotExpanded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := play(t, surveyed)
-		s.Slash("submit")
-		form := openedForm(s, 1)
-		change(s, form, "form_begin", "paste", nil)
-		form = shownView(s, form["id"], "Read it into the form")
+		s, form := pasting(t)
 		var b strings.Builder
 		b.WriteString("name: a\na0: &a0 [x]\n")
 		for i := 1; i <= 4; i++ {

@@ -361,13 +361,7 @@ func TestAJobThatIsRequeuedAfterItsEndGoesOnInItsCard(t *testing.T) {
 		s := play(t, watched)
 		c := submitted(t, s)
 		exit := "1:0"
-		is := func(state slurm.State, change func(*slurm.Job)) {
-			j, err := s.yard.Job(t.Context(), "4711")
-			require.NoError(t, err)
-			j.State = state
-			change(&j)
-			s.yard.put(j)
-		}
+		is := s.jobIs
 		now := func() *time.Time { return new(time.Now()) }
 		ends := func(n int) {
 			t.Helper()
@@ -453,19 +447,23 @@ func TestWhoCancelsTooLateIsNotNamed(t *testing.T) {
 	}
 }
 
+// jobIs changes job 4711 as the cluster shows it.
+func (s *stage) jobIs(state slurm.State, change func(*slurm.Job)) {
+	s.t.Helper()
+	j, err := s.yard.Job(s.t.Context(), "4711")
+	require.NoError(s.t, err)
+	j.State = state
+	change(&j)
+	s.yard.put(j)
+}
+
 // The card of a job that somebody has deleted is posted anew in its channel, once, with its thread.
 func TestADeletedCardIsPostedAnewOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := play(t, watched)
 		c := submitted(t, s)
-		is := func(state slurm.State, change func(*slurm.Job)) {
-			j, err := s.yard.Job(t.Context(), "4711")
-			require.NoError(t, err)
-			j.State = state
-			change(&j)
-			s.yard.put(j)
-		}
+		is := s.jobIs
 		api := slack.New("xoxb-test", slack.OptionAPIURL(s.APIURL))
 		now, exit := time.Now(), "1:0"
 		_, _, err := api.DeleteMessage(c.Channel, c.TS)

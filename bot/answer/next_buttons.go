@@ -29,8 +29,7 @@ func NextButtons(next []string, l lang.Lang) slack.Block {
 		if len(es) == 5 || !runnable(words) {
 			continue
 		}
-		said := buttonWords(words, l)
-		es = append(es, slack.NewButtonBlockElement(fmt.Sprintf("%s:%d", ActRun, len(es)), words, Label(Cut(said, maxButton))))
+		es = append(es, slack.NewButtonBlockElement(fmt.Sprintf("%s:%d", ActRun, len(es)), words, Label(buttonWords(words, l))))
 	}
 	if len(es) == 0 {
 		return nil

@@ -150,8 +150,8 @@ func (f *Follower) recallEnded(ctx context.Context, st *store.Store) {
 		if ctx.Err() != nil {
 			return
 		}
-		if expires.Before(now.Add(followedKept - 24*time.Hour)) {
-			continue // it ended more than a day ago
+		if expires.Before(now.Add(followedKept - watch.Requeueable)) {
+			continue // it ended too long ago
 		}
 		_, e := st.Slack().Get(ctx, followedDocs, k, now, &j)
 		err = errors.Join(err, e)

@@ -104,7 +104,7 @@ func Of(ctx context.Context, c *ops.Call, in any) (use Use, any bool, err error)
 		}
 	case *fleet.RunIn:
 		var j slurm.Job
-		if _, j, err = lookUpJob(ctx, c, in.Cluster, in.Job); err == nil {
+		if _, j, err = c.Job(ctx, in.Cluster, in.Job); err == nil {
 			use = partsUse([]slurm.Job{j})
 			use.Hours = float64(max(in.Limit, 60)) / 3600
 			use.GPUHours = float64(use.GPUs) * use.Hours
@@ -353,7 +353,7 @@ func updateUse(ctx context.Context, c *ops.Call, in *jobcontrol.UpdateIn) (Use, 
 // the cluster reports them; one row may stand for several elements. Any other job is
 // one row.
 func partsOf(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) ([]slurm.Job, error) {
-	cl, j, err := lookUpJob(ctx, c, cluster, id)
+	cl, j, err := c.Job(ctx, cluster, id)
 	if err != nil || id.Array() != id {
 		return []slurm.Job{j}, err
 	}
@@ -429,16 +429,6 @@ func nodeCheckUse(ctx context.Context, svc *ops.Service, in *fleet.NodeCheckIn) 
 	use.GPUs = times(len(nodes), perNode)
 	use.GPUHours = float64(use.GPUs) * use.Hours
 	return use, nil
-}
-
-func lookUpJob(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (ops.Cluster, slurm.Job, error) {
-	cl, err := c.Cluster(cluster)
-	if err != nil {
-		return nil, slurm.Job{}, err
-	}
-	j, err := cl.Job(ctx, id)
-	j.Cluster = cl.Name()
-	return cl, j, err
 }
 
 // Tasks returns the number of an array's elements, and how many of them may run at

@@ -6,9 +6,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// requeueable is how long after its end a job is looked for in the queue. Slurm forgets
+// Requeueable is how long after its end a job is looked for in the queue. Slurm forgets
 // a job after its MinJobAge, which is minutes at most sites.
-const requeueable = 24 * time.Hour
+const Requeueable = 24 * time.Hour
 
 // A pastJob is what is kept of a job that has ended.
 type pastJob struct {
@@ -49,7 +49,7 @@ func (w *Watcher) takeUpRequeued(s lookResult, now time.Time) (ids []slurm.JobID
 			}
 			w.jobs[id].job.Restarts = max(j.Restarts, last.restarts+1)
 			delete(w.over, id)
-		case live, now.Sub(last.endedAt) > requeueable:
+		case live, now.Sub(last.endedAt) > Requeueable:
 			delete(w.over, id)
 		}
 	}

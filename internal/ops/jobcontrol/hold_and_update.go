@@ -255,10 +255,8 @@ func update(ctx context.Context, c *ops.Call, in UpdateIn) (ChangeOut, error) {
 			ZH: "作业 %s 处于 %s：只有排队中的作业可以修改节点数",
 		}.With(j.ID, j.State)}
 	}
-	if in.Nodes > 0 && in.Nodes != j.NumNodes {
-		if s, ok := c.SpecOf(ctx, cl.Name(), j.ID); ok {
-			return resubmit(ctx, c, in, cl, j, s)
-		}
+	if s, anew := submittedAnew(ctx, c, in, j); anew {
+		return resubmit(ctx, c, in, cl, j, s)
 	}
 	if err := preflight.FitsPartition(ctx, cl, j, u); err != nil {
 		return ChangeOut{}, err

@@ -170,13 +170,19 @@ func changedSpec(in UpdateIn, j slurm.Job) launch.SpecIn {
 // Resubmission returns what update would submit in place of j, which the cluster has just
 // reported. anew is false where update changes j itself.
 func Resubmission(ctx context.Context, c *ops.Call, in UpdateIn, j slurm.Job) (next launch.SpecIn, anew bool) {
+	if _, anew = submittedAnew(ctx, c, in, j); anew {
+		next = changedSpec(in, j)
+	}
+	return next, anew
+}
+
+// submittedAnew reports whether an update submits a job in place of j: one with another
+// number of nodes, where j's specification, which it returns, is known.
+func submittedAnew(ctx context.Context, c *ops.Call, in UpdateIn, j slurm.Job) (s job.Spec, anew bool) {
 	if in.Nodes <= 0 || in.Nodes == j.NumNodes {
-		return next, false
+		return s, false
 	}
-	if _, here := c.SpecOf(ctx, j.Cluster, j.ID); !here {
-		return next, false
-	}
-	return changedSpec(in, j), true
+	return c.SpecOf(ctx, j.Cluster, j.ID)
 }
 
 // runSubmit runs the operation submit for the same caller, who has confirmed it.

@@ -16,9 +16,7 @@ import (
 func CancelledBy(ctx context.Context, cl ops.Cluster, j slurm.Job) string {
 	who := j.CancelledBy()
 	if who == "" && j.State == slurm.Cancelled {
-		past, _ := cl.Past(ctx, slurm.Filter{IDs: []slurm.JobID{j.ID}}) // the job's state is known without them
-		known, _ := slurm.Fold(j.ID, past)
-		who = known.CancelledBy()
+		who = inAccounts(ctx, cl, j.ID).CancelledBy()
 	}
 	number, numeric := strings.CutPrefix(who, "uid ")
 	if number == "0" { // everywhere
@@ -30,4 +28,12 @@ func CancelledBy(ctx context.Context, cl ops.Cluster, j slurm.Job) string {
 		}
 	}
 	return who
+}
+
+// inAccounts returns what the accounts tell of a job whose state is known without them; the
+// zero job where they do not answer.
+func inAccounts(ctx context.Context, cl ops.Cluster, id slurm.JobID) slurm.Job {
+	past, _ := cl.Past(ctx, slurm.Filter{IDs: []slurm.JobID{id}})
+	known, _ := slurm.Fold(id, past)
+	return known
 }

@@ -246,9 +246,7 @@ func Requeues(ctx context.Context, cl ops.Cluster, j slurm.Job) []slurm.State {
 	if j.Restarts == 0 || len(j.Requeues) > 0 || j.State.Ended() {
 		return j.Requeues
 	}
-	past, _ := cl.Past(ctx, slurm.Filter{IDs: []slurm.JobID{j.ID}}) // the job's state is known without them
-	known, _ := slurm.Fold(j.ID, past)
-	return known.Requeues
+	return inAccounts(ctx, cl, j.ID).Requeues
 }
 
 // notStarted is the error about a job that waits and has no run that can be diagnosed.
