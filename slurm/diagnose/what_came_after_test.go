@@ -45,7 +45,7 @@ func TestWhatCameAfterDecides(t *testing.T) {
 	summed := strings.Repeat(evaluated+"\n{'eval_loss': 0.6, 'eval_runtime': 130.1, 'epoch': 0.5}\n", 5)
 	trained := "{'train_runtime': 4849.0, 'train_samples_per_second': 0.2, 'train_loss': 0.6, 'epoch': 1.0}\n"
 	for name, tt := range map[string]struct{ log, class string }{
-		"steps with their total and their speed": {debugged[strings.Index(debugged, "Trace"):] + diagnosetest.Rounds(9, "step {n} of 100 | 3.1 s/it\n"), outcome.UnknownExit},
+		"steps with their total and their speed": {missing + "KeyError: 8\n" + diagnosetest.Rounds(9, "step {n} of 100 | 3.1 s/it\n"), outcome.UnknownExit},
 		"bars written until KillWait ends": {
 			"start\n" + bar + "slurmstepd: error: *** JOB 11980 ON dgx01 CANCELLED AT 2026-06-06T11:58:22 ***\n\r" + bar + "\r" + bar + "\r" + bar + "\r" + bar,
 			outcome.SlurmCancelled,
