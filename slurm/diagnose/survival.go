@@ -66,7 +66,8 @@ func (j *job) after(e *scan.Event) continuation {
 	}
 	if fromScript(e) {
 		switch {
-		case startUpFile.MatchString(e.Text) && j.anythingAfter(e):
+		case startUpFile.MatchString(e.Text) && j.anythingAfter(e),
+			failedCd.MatchString(e.Text) && f.Ran.Sentences-e.Ran.Sentences >= scan.Enough:
 			return wentOn
 		case f.Ran.Sentences-e.Ran.Sentences >= manyLines, f.Ran.Programs > e.Ran.Programs && sourcedFile.MatchString(e.Text):
 			return wentOn
@@ -95,10 +96,14 @@ func (j *job) after(e *scan.Event) continuation {
 // opposed to a program.
 var sourcedFile = lazy.New(`: (?:\S*/)?(?:(?:conda|mamba|micromamba|modules?|lmod|setup|env|setvars)\.sh|(?:bin/)?activate|\.bash(?:rc|_profile)): No such file or directory$`)
 
-// startUpFile matches a message about a line of a file that a shell reads when it starts. The shell goes on
-// after every error in it.
-var startUpFile = lazy.New(`^(?:\S*/)?(?:\.bash(?:rc|_profile|_aliases|_login)|\.profile|\.z(?:shrc|shenv|profile)` +
+// startUpFile matches a message about a line of a file that a shell reads when it starts, or of a function
+// that Bash takes from its environment. The shell goes on after every error in it.
+var startUpFile = lazy.New(`^environment: line \d+: |^(?:\S*/)?(?:\.bash(?:rc|_profile|_aliases|_login)|\.profile|\.z(?:shrc|shenv|profile)` +
 	`|etc/(?:profile|bashrc|profile\.d/[\w.-]+)): line \d+: `)
+
+// failedCd matches a shell's message about a folder that it could not enter. What a script writes after
+// that, it writes in the folder where it was.
+var failedCd = lazy.New(`: line \d+: cd: `)
 
 // anythingAfter reports whether a program wrote anything after an event, in its file or in another one.
 func (j *job) anythingAfter(e *scan.Event) bool {

@@ -20,6 +20,8 @@ func TestTheOtherFileShowsThatAProgramRan(t *testing.T) {
 	const modules = "Lmod has detected the following error: The following module(s) are unknown:\n\"cuda/13.9\"\n"
 	const absent = "python: can't open file '/w/test.py': [Errno 2] No such file or directory\n"
 	const settings = "/home/a/.bashrc: line 12: /opt/tools/setup: No such file or directory\n"
+	const function = "environment: line 5: __conda_exe: command not found\n"
+	const folder = "/var/spool/slurm_script: line 19: cd: runs: No such file or directory\n"
 	const blank = "/var/spool/slurm_script: line 9: \u00a0: command not found\n"
 	trained := diagnosetest.Rounds(30, "Epoch {n}: Train Loss 0.1\n")
 	for name, c := range map[string]struct{ err, out, class string }{
@@ -34,6 +36,9 @@ func TestTheOtherFileShowsThatAProgramRan(t *testing.T) {
 		"a shell's settings, and blank lines":  {settings, "\n \n", outcome.EnvLaunch},
 		"a shell's settings, a program after":  {settings + "loading the set\n", "", outcome.UnknownExit},
 		"a shell's settings, a program beside": {settings, "loading the set\n", outcome.UnknownExit},
+		"a function of the environment":        {function, "loading the set\n", outcome.UnknownExit},
+		"a folder is not there, and a program": {folder + "device: cuda\nloading the set\nmeasuring it\nCalibration done.\n", "", outcome.Success},
+		"a folder is not there, and no more":   {folder + "device: cuda\nJob finished.\n", "", outcome.EnvLaunch},
 		"a line of a script holds one blank":   {blank, "Starting on gpu1\nJob finished at Sun Nov 22 16:07:34 UTC 2026\n", outcome.Success},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -160,6 +165,23 @@ func TestATaskThatWasToldToEnd(t *testing.T) {
 	require.Equal(t, outcome.UnknownExit, r.Class)
 	require.NotNil(t, r.RootRank)
 	require.Equal(t, 2, *r.RootRank)
+}
+
+// Typer writes into a panel what is wrong with a command line, where Click writes one line.
+func TestAPanelSaysWhatIsWrongWithTheCall(t *testing.T) {
+	const usage = "Usage: train run [OPTIONS] MODEL\nTry 'train run --help' for help.\n"
+	const exit = "srun: error: gpu1: task 0: Exited with exit code 2\n"
+	panel := func(said string) string { return "╭─ Error ──────╮\n│ " + said + " │\n╰──────────────╯\n" }
+	for said, class := range map[string]string{
+		"Got unexpected extra argument (7B)": outcome.BadArgs, "Invalid value for '--lr': '1e' is not a valid float.": outcome.BadArgs,
+		"No such option: --stepz": outcome.BadArgs, "the weather is bad": outcome.UnknownExit,
+	} {
+		r := diagnosetest.Old(t, usage+panel(said)+exit)
+		require.Equal(t, class, r.Class, said)
+		if class == outcome.BadArgs {
+			require.Contains(t, r.RootLine, said)
+		}
+	}
 }
 
 // A usage text among the last lines explains only the exit code 2, with which argparse exits.

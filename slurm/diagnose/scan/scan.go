@@ -401,6 +401,8 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 	}
 	if said, ok := ofErrorFile(st.previous, text); ok {
 		text, line = said, said
+	} else if said, ok = ofErrorPanel(st.previous, text); ok {
+		text, line, h = said, said, s.table.Look(said, nil)
 	}
 	if s.spy(st, t, text) || s.inCompiled(st, text, off) {
 		return

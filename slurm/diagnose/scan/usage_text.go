@@ -40,3 +40,13 @@ func (s *scanner) usageAtEnd(u usage) {
 		s.Facts.Usage = &u.head
 	}
 }
+
+// ofErrorPanel returns the first line inside the panel in which Typer and rich-click write what is wrong with
+// a command line, as Click itself writes it: "Error: …". previous is the panel's top.
+func ofErrorPanel(previous, text string) (said string, ok bool) {
+	if !strings.HasPrefix(previous, "╭─ Error ─") {
+		return "", false
+	}
+	said, ok = strings.CutPrefix(text, "│ ")
+	return "Error: " + strings.TrimRight(said, " │"), ok
+}
