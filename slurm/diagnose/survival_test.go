@@ -171,7 +171,9 @@ func TestATaskThatWasToldToEnd(t *testing.T) {
 func TestAPanelSaysWhatIsWrongWithTheCall(t *testing.T) {
 	const usage = "Usage: train run [OPTIONS] MODEL\nTry 'train run --help' for help.\n"
 	const exit = "srun: error: gpu1: task 0: Exited with exit code 2\n"
-	panel := func(said string) string { return "╭─ Error ──────╮\n│ " + said + " │\n╰──────────────╯\n" }
+	panel := func(said string) string {
+		return "╭─ Error ──────╮\n│ " + said + " │\n╰──────────────╯\n"
+	}
 	for said, class := range map[string]string{
 		"Got unexpected extra argument (7B)": outcome.BadArgs, "Invalid value for '--lr': '1e' is not a valid float.": outcome.BadArgs,
 		"No such option: --stepz": outcome.BadArgs, "the weather is bad": outcome.UnknownExit,
