@@ -74,8 +74,9 @@ func requestKey(a incoming.Ask) string { return "approve/" + a.Key }
 func (b *Bot) operatorsAt(ctx context.Context, a incoming.Ask) (places []card.Place, instead string) {
 	operators := slices.DeleteFunc(b.people.Operators(ctx), func(p card.Place) bool { return p.Channel == a.User })
 	if b.cfg.Policy.ApprovalChannel != "" {
-		places = b.people.Deciders(ctx) // none for a group that has no members
-	} else if a.Direct || a.Channel == "" {
+		places = b.people.Deciders(ctx) // none for a group without members, or whose members Slack does not tell
+	}
+	if len(places) == 0 && (a.Direct || a.Channel == "") {
 		places = slices.Clone(operators)
 	}
 	if len(places) == 0 {
