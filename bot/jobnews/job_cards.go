@@ -73,7 +73,7 @@ func (nf *Notifier) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 		Places:   []card.Place{{Team: a.Team, Channel: where}},
 	}
 	nf.expectSchedule(ctx, a, c, in)
-	nf.retry(ctx, "slack: card", slurm.JobID(id), func() error { return nf.Begin(ctx, k, answer.Clean(typed.StringField(result, "script"))) })
+	nf.insist(ctx, "slack: card", slurm.JobID(id), func() error { return nf.Begin(ctx, k, answer.Clean(typed.StringField(result, "script"))) })
 	return nil
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
@@ -135,7 +136,7 @@ func (nf *Notifier) handleEvent(ctx context.Context, cluster string, e watch.Eve
 		}
 		numbers, _ = nf.addNumbers(ctx, &n)
 	}
-	told := nf.retry(ctx, "slack: news", n.Job.ID, func() error { return nf.Tell(ctx, n) })
+	told := nf.insist(ctx, "slack: news", n.Job.ID, func() error { return nf.Tell(ctx, n) })
 	if told && e.Kind == watch.Ended {
 		if failed && report == nil {
 			nf.lookForCause(ctx, card.ID(cluster, n.Job.ID), looksForCause)
@@ -146,21 +147,9 @@ func (nf *Notifier) handleEvent(ctx context.Context, cluster string, e watch.Eve
 	}
 }
 
-// retry repeats do until it succeeds, for what the store must take because nobody would ask
-// for it again. It reports whether do succeeded.
-func (nf *Notifier) retry(ctx context.Context, what string, job slurm.JobID, do func() error) bool {
-	for i := range 12 { // for about four minutes, in which a database can be restarted
-		err := do()
-		if err == nil || ctx.Err() != nil {
-			return err == nil
-		}
-		nf.log.Error(what, "job", job, "err", err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(min(time.Second<<i, 30*time.Second)):
-		}
-	}
-	return false
+// insist repeats do until the store has taken what it writes.
+func (nf *Notifier) insist(ctx context.Context, what string, job slurm.JobID, do func() error) bool {
+	return store.Insist(ctx, do, func(err error) { nf.logError(slog.LevelError, what, err, "job", job) })
 }
 
 // lookBack is how long before the last discovery a job may have ended that a server which was

@@ -3,7 +3,6 @@ package jobnews
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -195,19 +194,6 @@ func TestAnEndThatIsNoFailureHasNoCause(t *testing.T) {
 	require.Empty(t, s.unexplained())
 	s.handleEvent(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: slurm.Job{ID: "9", State: slurm.Failed}})
 	require.Empty(t, s.unexplained(), "nobody follows it")
-}
-
-// What the store does not take is told again.
-func TestNewsIsToldUntilTheStoreTakesIt(t *testing.T) {
-	t.Parallel()
-	s := set(t)
-	times := 0
-	require.True(t, s.retry(s.ctx, "x", "1", func() error { times++; return nil }))
-	require.Equal(t, 1, times)
-	over, end := context.WithCancel(s.ctx)
-	end()
-	require.False(t, s.retry(over, "x", "1", func() error { times++; return errors.New("busy") }))
-	require.Equal(t, 2, times, "not after the end")
 }
 
 // At each look a running card has the training's numbers, and a waiting one its place in line.
