@@ -371,9 +371,11 @@ func TakeNumbers(n *card.News, m joblogs.MetricsOut) {
 
 // FindCause adds the diagnosis to the news. It returns nil where there is none.
 func (nf *Notifier) FindCause(ctx context.Context, n *card.News, l lang.Lang) *report.Report {
-	result, ok := nf.readJob(ctx, "diagnose", n.Job)
-	d, isDiagnosis := result.(joblogs.DiagnoseOut)
-	if !ok || !isDiagnosis {
+	within, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	d, err := joblogs.DiagnoseFailure(within, nf.Reader(ctx, n.Job), n.Job)
+	if err != nil {
+		nf.log.Debug("slack: no diagnosis", "err", err, "job", n.Job.ID)
 		return nil
 	}
 	told := d
@@ -406,13 +408,16 @@ func (nf *Notifier) findRemedy(ctx context.Context, n *card.News, d joblogs.Diag
 	return nil
 }
 
+// readWithin is how long reading a job's logs may take.
+const readWithin = 2 * time.Minute
+
 // readJob runs a reading operation on one job.
 func (nf *Notifier) readJob(ctx context.Context, name string, j slurm.Job, words ...string) (result any, ok bool) {
 	op, ok := operations.Lookup(name)
 	if !ok {
 		return nil, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
 	in, err := typed.Fill(op, typed.Call{Words: append([]string{string(j.ID)}, words...), Cluster: j.Cluster})
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -178,6 +179,24 @@ func TestADiagnosisThatFailedIsMadeAtTheNextLook(t *testing.T) {
 	s.explainLate(s.ctx)
 	require.Empty(t, s.told(), "it runs again")
 	require.Empty(t, s.unexplained())
+}
+
+// The card of a failure says what its notes and webhooks say, by one diagnosis.
+func TestAllWhoTellOfAFailureSayTheSame(t *testing.T) {
+	t.Parallel()
+	s := set(t)
+	s.cfg.Service.Failures = &ops.FailureReports{}
+	job := slurm.Job{ID: "4711", Name: "gpt", User: "ada", State: slurm.Running}
+	s.begin(job)
+	job.State = slurm.Failed
+	job = s.put(job, oomLog)
+	job.Cluster = "test"
+	first, err := joblogs.DiagnoseFailure(s.ctx, &ops.Call{Service: s.cfg.Service, Who: ops.Caller{Surface: ops.Watcher, ID: "follow"}}, job)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(job.Stdout, []byte("ModuleNotFoundError: No module named 'megatron'\n"), 0o600))
+	s.handleEvent(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: job})
+	require.Equal(t, "cuda_oom", first.Class)
+	require.Equal(t, first.Class, s.card("4711").News.Class)
 }
 
 // Only an end that is a failure is diagnosed.

@@ -283,7 +283,7 @@ func (f *Follower) reader() *ops.Call {
 }
 
 func (f *Follower) diagnosis(ctx context.Context, j slurm.Job) *report.Report {
-	out, err := runOp[joblogs.DiagnoseOut](ctx, f.reader(), "diagnose", &joblogs.DiagnoseIn{Target: string(j.ID), OnCluster: ops.OnCluster{Cluster: j.Cluster}})
+	out, err := joblogs.DiagnoseFailure(ctx, f.reader(), j)
 	if err != nil {
 		f.Log.Warn("no diagnosis", "job", j.ID, "error", err)
 		return nil
