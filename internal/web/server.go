@@ -5,6 +5,7 @@
 package web
 
 import (
+	"context"
 	"embed"
 	"html/template"
 	"io/fs"
@@ -33,6 +34,9 @@ type Config struct {
 	Proof Proof
 	// OpenID are the providers at which people sign in, by the word in their addresses.
 	OpenID map[string]OpenID
+	// SlackUser returns the cluster user to whom a person in Slack (T…/U…) is linked now,
+	// or ""; nil: this server does not serve Slack.
+	SlackUser func(ctx context.Context, id string) string
 	// Operators are the cluster users who may act on others' jobs and decide about
 	// requests.
 	Operators []string
