@@ -175,7 +175,7 @@ func (n News) Keep(before News) News {
 // The actions of the buttons that submit a job once more.
 const (
 	ActAgain = "again" // value: CLUSTER/ID; opens the form with the job's fields
-	ActAvoid = "avoid" // value: CLUSTER/ID NODES; asks for confirmation
+	ActAvoid = "avoid" // value: CLUSTER/ID NODES, or CLUSTER/ID where the card has the nodes; asks for confirmation
 )
 
 // The actions of the buttons that continue a run.
