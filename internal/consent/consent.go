@@ -69,7 +69,7 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 		if f, ok := out.(ops.Finder); ok && f.Found() && !IsSet(in, "force") {
 			return r, out, nil
 		}
-		r.addPlan(out)
+		r.addPlan(out, call.Lang)
 	}
 	if unasked := withBool(in, "yes", false); unasked != nil {
 		out, err := o.Run(ctx, Preview(call), unasked)
@@ -171,12 +171,16 @@ func Preview(call *ops.Call) *ops.Call {
 }
 
 // addPlan adds the script and the warnings of a dry run.
-func (r *Request) addPlan(out any) {
+func (r *Request) addPlan(out any, l lang.Lang) {
 	if plan, ok := out.(launch.SubmitOut); ok {
 		r.Script, r.Digest = plan.Script, Digest(plan.Script)
 		for _, p := range plan.Problems {
 			if p.Severity != rules.Note {
-				r.Warnings = append(r.Warnings, p.Field+": "+p.Message)
+				w := p.Message
+				if !strings.HasPrefix(w, p.Field) {
+					w = l.Named(p.Field, w)
+				}
+				r.Warnings = append(r.Warnings, w)
 			}
 		}
 	}
@@ -278,6 +282,14 @@ var (
 	textSame     = lang.Text{EN: "nothing", ZH: "没有变化"}
 )
 
+// unknownParts say in words what of a call's size could not be determined.
+var unknownParts = map[policy.Unknown]lang.Text{
+	policy.TimeUnknown:      {EN: "the time limit", ZH: "时间上限"},
+	policy.GPUsUnknown:      {EN: "the GPUs", ZH: "GPU 数"},
+	policy.PartitionUnknown: {EN: "the partition", ZH: "分区"},
+	policy.TasksUnknown:     {EN: "the array's tasks", ZH: "作业数组的任务数"},
+}
+
 // facts are what an approver reads first.
 func (r Request) facts(l lang.Lang) []view.Fact {
 	var fs []view.Fact
@@ -309,11 +321,11 @@ func mostUse(u policy.Use) lang.Text {
 		said = textAgain.With(gpus, hours)
 	}
 	if len(u.Unknown) > 0 {
-		var names []string
+		var en, zh []string
 		for _, x := range u.Unknown {
-			names = append(names, string(x))
+			en, zh = append(en, unknownParts[x].EN), append(zh, unknownParts[x].ZH)
 		}
-		more := textNotTold.With(strings.Join(names, ", "))
+		more := textNotTold.With(lang.Text{EN: strings.Join(en, ", "), ZH: strings.Join(zh, "、")})
 		said = lang.Text{EN: said.EN + more.EN, ZH: said.ZH + more.ZH}
 	}
 	return said
