@@ -170,9 +170,11 @@ func TestAFormKeepsWhatItCannotShow(t *testing.T) {
 		form := openedForm(s, 1)
 		change(s, form, "form_begin", "run:yard/4711", nil)
 		form = shownView(s, form["id"], "Environment: longer than the 3000 characters")
-		change(s, form, "form_check", "check", goodForm) // drawn again from what the person sees
-		form = shownView(s, form["id"], "GiB a GPU", "Environment: longer than the 3000 characters")
-		require.Equal(t, "update", sendForm(t, s, form, form["callback_id"], form["private_metadata"], goodForm)["response_action"])
+		filled := maps.Clone(goodForm)
+		filled["name"] = "again"
+		change(s, form, "form_check", "check", filled) // drawn again from what the person sees
+		form = shownView(s, form["id"], `"initial_value":"again"`, "Environment: longer than the 3000 characters")
+		require.Equal(t, "update", sendForm(t, s, form, form["callback_id"], form["private_metadata"], filled)["response_action"])
 		confirm := shownView(s, form["id"], "Submit this?")
 		s.Interact(map[string]any{"type": "view_submission", "view": map[string]any{
 			"id": form["id"], "callback_id": confirm["callback_id"], "private_metadata": confirm["private_metadata"], "state": map[string]any{"values": map[string]any{}},

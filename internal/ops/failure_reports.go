@@ -42,8 +42,8 @@ func (r *FailureReports) Of(ctx context.Context, j slurm.Job, now time.Time, dia
 	for {
 		f, mine := r.find(j, now)
 		if mine {
+			defer r.finish(f) // after a panic too: others wait
 			f.report, f.err = diagnose()
-			r.finish(f)
 			return f.report, f.err
 		}
 		select {
@@ -79,7 +79,7 @@ func (r *FailureReports) find(j slurm.Job, now time.Time) (f *failureReport, min
 	if len(r.by) >= mostFailures {
 		delete(r.by, oldest)
 	}
-	f = &failureReport{done: make(chan struct{}), at: now}
+	f = &failureReport{done: make(chan struct{}), at: now, err: context.Canceled} // until it is there
 	r.by[key] = f
 	return f, true
 }
