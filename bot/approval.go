@@ -32,7 +32,7 @@ var (
 	textFourEyes  = lang.Text{EN: "somebody else than the requester must approve this", ZH: "必须由申请人以外的人审批"}
 	textOperators = lang.Text{EN: "only operators may approve", ZH: "只有管理员可以审批"}
 	textRefused   = lang.Text{EN: "An operator has declined your request. Nothing was done.", ZH: "管理员已拒绝您的申请，没有执行任何操作。"}
-	textAskedHow  = lang.Text{EN: "I have asked the operators and will tell you their answer. The request ends after %s.", ZH: "已通知管理员，有结果会告知您。申请在 %s后失效。"}
+	textAskedHow  = lang.Text{EN: "I have asked the operators and will tell you their answer. Without one, the request ends in %s.", ZH: "已通知管理员，有结果会告知您。若无人审批，申请在 %s后失效。"}
 	textAskedOnce = lang.Text{EN: "You have asked for this already", ZH: "您已提交过相同的申请"}
 	textOnceWaits = lang.Text{EN: "The operators have not decided yet. They were not asked a second time.", ZH: "管理员尚未审批，没有重复发送申请。"}
 	textApproval  = lang.Text{EN: "Approval needed", ZH: "需要审批"}
@@ -74,8 +74,9 @@ func requestKey(a incoming.Ask) string { return "approve/" + a.Key }
 func (b *Bot) operatorsAt(ctx context.Context, a incoming.Ask) (places []card.Place, instead string) {
 	operators := slices.DeleteFunc(b.people.Operators(ctx), func(p card.Place) bool { return p.Channel == a.User })
 	if b.cfg.Policy.ApprovalChannel != "" {
-		places = b.people.Deciders(ctx) // none for a group that has no members
-	} else if a.Direct || a.Channel == "" {
+		places = b.people.Deciders(ctx) // none for a group without members, or whose members Slack does not tell
+	}
+	if len(places) == 0 && (a.Direct || a.Channel == "") {
 		places = slices.Clone(operators)
 	}
 	if len(places) == 0 {

@@ -42,6 +42,8 @@ func TestTheApproverSeesWhatWouldBeSubmitted(t *testing.T) {
 		s.Slash("submit --yes --nodes 4 --gpus-per-node 8 --time 7-00:00:00 --array 0-999 --account llm --env NCCL_DEBUG=INFO " + spec)
 		q := s.said("Approval needed", "more than 8 GPUs")
 		shown := text(q)
+		require.Contains(t, shown, "--bf16 (or --fp16) should be given")
+		require.NotContains(t, shown, "--bf16: --bf16", "a warning that begins with its field does not name it twice")
 		for _, part := range []string{
 			`"gpt": 4 nodes × 8 GPUs × 7-00:00:00`, "array 0-999", "5376000 GPU hours", "llm", "NCCL_DEBUG=INFO",
 			"--tensor-model-parallel-size 4", "SHA-256 of the script", "no run of this name has completed yet", "The request ends",
@@ -173,7 +175,7 @@ func TestADeclineTakesAReasonAndARequestEnds(t *testing.T) {
 			c.Service.Audit = func(_ context.Context, e ops.AuditEntry) { written <- e }
 		})
 		s.Slash("submit --yes " + spec)
-		s.said("I have asked the operators", "The request ends after 2 d")
+		s.said("I have asked the operators", "Without one, the request ends in 2 d")
 		q := s.said("Approval needed", time.Now().UTC().Add(48*time.Hour).Format("2006-01-02"))
 		action, value := buttonOf(t, q, "Decline")
 		s.Decline(q, action, value, "U6", "wait for the maintenance")

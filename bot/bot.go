@@ -218,6 +218,13 @@ func (b *Bot) Person(ctx context.Context, team, user string) (ops.Caller, error)
 	return b.people.Person(ctx, team, user)
 }
 
+// ClusterUser returns the cluster user to whom a person in Slack (T…/U…) is linked now, or "".
+func (b *Bot) ClusterUser(ctx context.Context, id string) string {
+	team, user, _ := strings.Cut(id, "/")
+	k, _ := b.people.Linked(ctx, team, user)
+	return k.User
+}
+
 // Decides reports whether there is anybody to whom an agent's request could be shown.
 func (b *Bot) Decides() bool { return b.people.Decides() }
 

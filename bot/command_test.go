@@ -2,6 +2,7 @@ package bot_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -189,6 +190,28 @@ func TestARetryKeepsTheNodesThatWereExcluded(t *testing.T) {
 		}))
 		s.PressLabel(waitingCard(s, "4711", "node failed"), "Retry without the bad node", "U1")
 		s.said("Please confirm", "#SBATCH --exclude=n7,n2")
+	})
+}
+
+// A list of nodes that is longer than a button's value is read from the card.
+func TestARetryLeavesOutEveryBadNode(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		submitted(t, s)
+		var bad []string
+		for i := range 300 {
+			bad = append(bad, fmt.Sprintf("node-%c%d-rack%d", 'a'+i%26, i, i%7))
+		}
+		require.NoError(t, s.bot.Tell(t.Context(), card.News{
+			Job:   slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.NodeFail},
+			Class: "node_failure", Exclude: bad,
+		}))
+		s.PressLabel(waitingCard(s, "4711", "node failed"), "Retry without the bad node", "U1")
+		s.said("Please confirm")
+		s.Wait("the script", func(st slacktest.State) bool {
+			return slices.ContainsFunc(st.Files, func(f *slacktest.Stored) bool { return f.Done && strings.Contains(string(f.Data), bad[299]) })
+		})
 	})
 }
 

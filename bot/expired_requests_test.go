@@ -198,6 +198,11 @@ func TestARequestToAGroupOfNobodyIsAsked(t *testing.T) {
 		s.Slash("submit --yes " + spec)
 		s.said("You have asked for this already")
 	})
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t, func(c *bot.Config) { c.Policy.ApprovalChannel = "S404" })
+		s.write("U1", "submit --yes "+spec)
+		require.Equal(t, "DU5", s.said("Approval needed").Channel, "nobody else reads a direct message")
+	})
 }
 
 // Nobody's requests bury the operators.

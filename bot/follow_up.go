@@ -150,6 +150,6 @@ func nodesToAvoid(r report.Report) []string {
 // withoutNodes returns the button that submits a job again without nodes, after a confirmation.
 func withoutNodes(job jobRef, nodes []string, l lang.Lang) slack.Block {
 	names := hostlist.Compress(nodes)
-	e := slack.NewButtonBlockElement(card.ActAvoid+":asked", card.ID(job.Cluster, job.ID)+" "+names, answer.Label(textWithoutN.With(names).In(l)))
+	e := slack.NewButtonBlockElement(card.ActAvoid+":asked", card.AvoidValue(job.Cluster, job.ID, names), answer.Label(textWithoutN.With(names).In(l)))
 	return slack.NewActionBlock("", e)
 }

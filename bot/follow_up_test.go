@@ -68,8 +68,9 @@ func TestQuestionsInAFailedJobsThreadAreAnsweredFromItsDiagnosis(t *testing.T) {
 			{"when did it happen?", "the last iteration was 40"},
 			{"哪个 rank？", "rank 3，节点 gpu-07。"},
 			{"上次也是这样吗？", "没有同名的更早一次运行"},
+			{"该怎么改？", "增加激活重计算"},
 		} {
-			ask([]string{"1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7"}[i], row.asked)
+			ask([]string{"1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "1.71"}[i], row.asked)
 			msg := s.said(row.answer)
 			require.Equal(t, c.TS, msg.Thread, row.asked)
 			require.Empty(t, msg.Only, "whoever reads the thread reads it")

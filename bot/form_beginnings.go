@@ -143,7 +143,7 @@ func (b *Bot) reservations(ctx context.Context, c *ops.Call, cluster string, acc
 // formState is the form with values, and with what can be chosen.
 func (b *Bot) formState(ctx context.Context, a incoming.Ask, c *ops.Call, meta formMeta, values map[string]string, v form.Verdict) form.State {
 	s := form.State{
-		Values: values, Choices: b.choices(ctx, c, b.people.ClusterOf(ctx, a)), Recipes: recipes.Names(),
+		Values: b.withLong(ctx, a, meta.Base, values), Choices: b.choices(ctx, c, b.people.ClusterOf(ctx, a)), Recipes: recipes.Names(),
 		Paste: meta.Paste, Verdict: v, Meta: meta.String(), Gen: meta.Gen,
 	}
 	if c.Store != nil && c.Who.User != "" {

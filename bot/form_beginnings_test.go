@@ -158,6 +158,34 @@ func TestAPastedSpecificationIsNotExpanded(t *testing.T) {
 	})
 }
 
+// What is too long for a form goes into the job that is submitted by it.
+func TestAFormKeepsWhatItCannotShow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		long := strings.Repeat("x", 3100)
+		s.Slash("submit --yes " + strings.Replace(spec, "nodes: 2", "nodes: 2\nenv: {NOTE: "+long+"}", 1))
+		s.said("submitted to yard as job 4711")
+		s.Slash("submit")
+		form := openedForm(s, 1)
+		change(s, form, "form_begin", "run:yard/4711", nil)
+		form = shownView(s, form["id"], "Environment: longer than the 3000 characters")
+		filled := maps.Clone(goodForm)
+		filled["name"] = "again"
+		change(s, form, "form_check", "check", filled) // drawn again from what the person sees
+		form = shownView(s, form["id"], `"initial_value":"again"`, "Environment: longer than the 3000 characters")
+		require.Equal(t, "update", sendForm(t, s, form, form["callback_id"], form["private_metadata"], filled)["response_action"])
+		confirm := shownView(s, form["id"], "Submit this?")
+		s.Interact(map[string]any{"type": "view_submission", "view": map[string]any{
+			"id": form["id"], "callback_id": confirm["callback_id"], "private_metadata": confirm["private_metadata"], "state": map[string]any{"values": map[string]any{}},
+		}})
+		s.said("submitted to yard as job 4712")
+		sub, err := s.store.ByJob(t.Context(), "yard", "4712")
+		require.NoError(t, err)
+		require.Contains(t, sub.Script, long)
+	})
+}
+
 func TestAFormIsBegunWithAnEarlierRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,12 +16,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
 var textNoSpec = lang.Text{
 	EN: "job %s was not submitted through megatron-ops, so its specification is not known",
 	ZH: "作业 %s 不是通过 megatron-ops 提交的，没有它的规格",
 }
+
+var textNoBadNode = lang.Text{EN: "no node is blamed for job %s any more", ZH: "作业 %s 已没有需要排除的节点"}
 
 // A formBase is the specification that a form started from. The form shows its most used fields
 // and keeps the others.
@@ -53,6 +56,12 @@ func (b *Bot) resubmitWithoutNodes(ctx context.Context, a incoming.Ask) []store.
 	spec, err := b.specOfJob(ctx, c, cluster, slurm.JobID(id))
 	if err != nil {
 		return b.reply.Doc(a, answer.Error(err, c.Lang), false)
+	}
+	if nodes == "" {
+		k, _, _ := b.news.Card(ctx, cluster, slurm.JobID(id)) // without a card there are no nodes either
+		if nodes = hostlist.Compress(k.News.Exclude); nodes == "" {
+			return b.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotFound, Field: "job", Message: textNoBadNode.With(id)}, c.Lang), false)
+		}
 	}
 	if had, _ := spec["exclude"].(string); had != "" {
 		nodes = had + "," + nodes
@@ -97,9 +106,26 @@ func (b *Bot) overBase(ctx context.Context, a incoming.Ask, key string, typed ma
 	if err := yaml.Unmarshal([]byte(began.Spec), &spec); err != nil {
 		return typed
 	}
+	had := form.FieldsOfSpec(spec)
 	for _, f := range form.Fields {
-		delete(spec, f.Name)
+		if !f.TooLong(had[f.Name]) { // else the form did not have it
+			delete(spec, f.Name)
+		}
 	}
 	maps.Copy(spec, typed)
 	return spec
+}
+
+// withLong returns a form's values with those of the specification that it started from which it
+// cannot show.
+func (b *Bot) withLong(ctx context.Context, a incoming.Ask, base string, values map[string]string) map[string]string {
+	had := form.FieldsOfSpec(b.overBase(ctx, a, base, nil))
+	whole := map[string]string{}
+	maps.Copy(whole, values)
+	for _, f := range form.Fields {
+		if f.TooLong(had[f.Name]) {
+			whole[f.Name] = had[f.Name]
+		}
+	}
+	return whole
 }

@@ -16,19 +16,29 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 )
 
-// mostPlans is how many accepted plans are kept.
-const mostPlans = 256
+// mostPlans is how many accepted plans are kept, and mostPlanBytes how much they may fill.
+const (
+	mostPlans     = 256
+	mostPlanBytes = 16 << 20
+)
 
 // plans keeps the specifications that plan has accepted, each under a handle, so that
 // an agent need not write a specification twice. A handle is a digest of the
 // specification and of the caller who planned it; it works for that caller alone.
 type plans struct {
 	mu    sync.Mutex
-	specs map[string]launch.SpecIn
+	specs map[string]keptPlan
 	order []string // oldest first
+	bytes int      // of all
 }
 
-func newPlans() *plans { return &plans{specs: map[string]launch.SpecIn{}} }
+// A keptPlan is an accepted specification, and its size as JSON.
+type keptPlan struct {
+	spec  launch.SpecIn
+	bytes int
+}
+
+func newPlans() *plans { return &plans{specs: map[string]keptPlan{}} }
 
 // keep stores an accepted plan's specification and adds its handle to the answer.
 func (p *plans) keep(res *sdk.CallToolResult, in any, who ops.Caller) {
@@ -43,9 +53,11 @@ func (p *plans) keep(res *sdk.CallToolResult, in any, who ops.Caller) {
 	defer p.mu.Unlock()
 	if _, known := p.specs[handle]; !known {
 		p.order = append(p.order, handle)
+		p.bytes += len(raw)
 	}
-	p.specs[handle] = spec
-	if len(p.order) > mostPlans {
+	p.specs[handle] = keptPlan{spec, len(raw)}
+	for len(p.order) > mostPlans || p.bytes > mostPlanBytes {
+		p.bytes -= p.specs[p.order[0]].bytes
 		delete(p.specs, p.order[0])
 		p.order = slices.Delete(p.order, 0, 1)
 	}
@@ -74,15 +86,15 @@ func (p *plans) fill(in any, who ops.Caller, handle string) *ops.Error {
 				lang.Text{EN: "give one of the two", ZH: "请二选一"})
 		}
 		p.mu.Lock()
-		spec, known := p.specs[handle]
+		kept, known := p.specs[handle]
 		p.mu.Unlock()
-		raw, err := json.Marshal(spec)
+		raw, err := json.Marshal(kept.spec)
 		if !known || err != nil || handleOf(raw, who) != handle {
 			return ops.InputError(planField,
 				lang.Text{EN: "no accepted plan has that handle", ZH: "没有该句柄对应的已通过的 plan"},
 				lang.Text{EN: "call plan with the specification, and give the handle that it returns", ZH: "请以规格调用 plan，并使用它返回的句柄"})
 		}
-		field.Set(reflect.ValueOf(spec))
+		field.Set(reflect.ValueOf(kept.spec))
 	}
 	return nil
 }

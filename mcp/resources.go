@@ -109,6 +109,9 @@ func (s *Server) template(uri, name, description, mime string, read func(context
 
 // contents calls read and turns an error into one that a client shows.
 func (s *Server) contents(ctx context.Context, uri, mime string, read func() (string, error)) ([]sdk.ResourceContents, error) {
+	if e := s.overLimit(ctx); e != nil {
+		return nil, protocolError(ctx, e)
+	}
 	text, err := read()
 	if err != nil {
 		e := ops.AsError(err)

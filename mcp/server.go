@@ -20,6 +20,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/pace"
 )
 
 // A Config says what a server offers and to whom.
@@ -43,6 +44,9 @@ type Config struct {
 	// Policy says how a write is confirmed; it is called for each write. nil: the
 	// agent's person confirms.
 	Policy func() Policy
+	// CallsPerMinute is how many calls one person's agents may make over HTTP in a
+	// minute; 0: pace.OfPrograms.
+	CallsPerMinute int
 	// PollEvery is how often subscribed jobs are polled, all in one query; 0: every 30
 	// seconds.
 	PollEvery time.Duration
@@ -60,6 +64,7 @@ type Server struct {
 	selectable []ops.Op // the operations that a request's headers may choose
 	tokens     *tokens
 	plans      *plans
+	pace       *pace.Limiter
 	pages      *pages
 	tasks      *tasks
 	subs       *subscriptions
@@ -81,7 +86,10 @@ func NewServer(cfg Config) (*Server, error) {
 	if cfg.Policy == nil {
 		cfg.Policy = func() Policy { return Policy{} }
 	}
-	s := &Server{cfg: cfg, offered: offered, selectable: offered, tokens: newTokens(), plans: newPlans(), pages: newPages(), tasks: newTasks()}
+	s := &Server{
+		cfg: cfg, offered: offered, selectable: offered, tokens: newTokens(), plans: newPlans(), pages: newPages(), tasks: newTasks(),
+		pace: pace.New(cmp.Or(cfg.CallsPerMinute, pace.OfPrograms)),
+	}
 	s.subs = newSubscriptions(s)
 	s.sdk = NewWiring("megatron-ops", cfg.Version, cfg.Log,
 		sdkserver.WithTitle("megatron-ops"),
@@ -229,6 +237,23 @@ func (g Grant) scope(o ops.Op) *ops.Error {
 		Code: ops.NotAllowed, Message: lang.Text{EN: "the access token does not allow %s", ZH: "访问令牌不允许 %s"}.With(o.Name),
 		Fix: lang.Text{EN: "get a token with the scope %s", ZH: "请获取带有 %s 权限范围的令牌"}.With(scopeOf[o.Effect]),
 	}
+}
+
+// overLimit returns a refusal if the caller's person has made too many calls lately, else nil.
+// A client on standard input has a process of its own.
+func (s *Server) overLimit(ctx context.Context) *ops.Error {
+	g := s.grant(ctx)
+	if g.Surface != ops.MCPHTTP {
+		return nil
+	}
+	wait, ok := s.pace.Take(cmp.Or(g.User, g.ID), time.Now())
+	if ok {
+		return nil
+	}
+	return &ops.Error{Code: ops.Failed, Message: pace.Said(wait), Fix: lang.Text{
+		EN: "to wait for a job, call wait once; to see many jobs, call list",
+		ZH: "等待作业请只调用一次 wait；查看多个作业请用 list",
+	}}
 }
 
 // agentIn returns what the client calls itself, for the audit log and never for rights.

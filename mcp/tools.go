@@ -288,6 +288,9 @@ func withinMeta(ctx context.Context, meta *sdk.Meta) context.Context {
 }
 
 func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	if e := s.overLimit(ctx); e != nil {
+		return refusal(e), nil
+	}
 	in := o.NewIn()
 	given, err := decode(ctx, o, req, in)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// maxOption is Slack's limit for the value of a menu's entry.
-const maxOption = 150
+// MaxOption is Slack's limit for the value of an option of a menu or a select.
+const MaxOption = 150
 
 // withinLimits keeps buttons and menus within Slack's limits, since Slack refuses a message for one
 // button. Labels are cut. A value cannot be: half a command is another command. A button or an
@@ -66,7 +66,7 @@ func elementWithin(e slack.BlockElement) slack.BlockElement {
 		}
 	case *slack.OverflowBlockElement:
 		menu := *x
-		menu.Options = slices.DeleteFunc(slices.Clone(x.Options), func(o *slack.OptionBlockObject) bool { return utf8.RuneCountInString(o.Value) > maxOption })
+		menu.Options = slices.DeleteFunc(slices.Clone(x.Options), func(o *slack.OptionBlockObject) bool { return utf8.RuneCountInString(o.Value) > MaxOption })
 		if len(menu.Options) == 0 {
 			return nil
 		}

@@ -61,7 +61,7 @@ var buttonTable = []button{
 		if !failed(k.News) || len(k.News.Exclude) == 0 {
 			return ""
 		}
-		return ID(k.News.Job.Cluster, k.News.Job.ID) + " " + hostlist.Compress(k.News.Exclude)
+		return AvoidValue(k.News.Job.Cluster, k.News.Job.ID, hostlist.Compress(k.News.Exclude))
 	}},
 	{label: lang.Text{EN: "Release", ZH: "释放"}, next: true, words: onJob("release", isHeld)},
 	{label: lang.Text{EN: "Diagnose", ZH: "诊断"}, next: true, words: onJob("diagnose", func(n News) bool { return failed(n) && n.reason(lang.EN) == "" })},
@@ -93,10 +93,18 @@ var buttonTable = []button{
 	}},
 }
 
-const (
-	maxMenuValue = 150 // characters; Slack's limit for an option's value
-	maxShown     = 3
-)
+// AvoidValue returns the value of ActAvoid. Nodes that are too many for a button are left to the
+// card.
+func AvoidValue(cluster string, job slurm.JobID, nodes string) string {
+	id := ID(cluster, job)
+	if value := id + " " + nodes; len(value) <= answer.MaxValue {
+		return value
+	}
+	return id
+}
+
+// maxShown is how many buttons are beside the menu.
+const maxShown = 3
 
 // Buttons draws the buttons of a job's card for its present state: at most three buttons, of
 // which the next step is the primary one, and a menu with the rest.
@@ -125,7 +133,7 @@ func Buttons(k Card, l lang.Lang) slack.Block {
 			es = append(es, e)
 			continue
 		}
-		if value := action + " " + words; len(value) <= maxMenuValue {
+		if value := action + " " + words; len(value) <= answer.MaxOption {
 			menu = append(menu, slack.NewOptionBlockObject(value, answer.Label(x.label.In(l)), nil))
 		}
 	}

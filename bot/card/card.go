@@ -60,10 +60,19 @@ const actedFor = time.Hour
 // LooksAfter names, below a card, who takes care of a failure.
 var LooksAfter = lang.Text{EN: "👀 %s looks after it", ZH: "👀 %s 正在处理"}
 
-// Act records that a person has ended the job, unless somebody was faster.
-func (k *Card) Act(who string, at time.Time) {
+// Act records that a person has ended the job, unless somebody was faster. bySwitch says that
+// they turned on its kill switch, which can be taken back until the job ends.
+func (k *Card) Act(who string, at time.Time, bySwitch bool) {
 	if k.Acted == "" || at.Sub(k.ActedAt) > actedFor {
-		k.Acted, k.ActedAt = who, at
+		k.Acted, k.ActedAt, k.BySwitch = who, at, bySwitch
+	}
+}
+
+// TakeBack records that the job's kill switch is off. It forgets who turned the switch on, but
+// nobody who has cancelled the job, and nothing of an end that has happened.
+func (k *Card) TakeBack() {
+	if k.BySwitch && k.EndedAt.IsZero() {
+		k.Acted, k.BySwitch = "", false
 	}
 }
 
@@ -119,6 +128,8 @@ type Card struct {
 	// Acted is the person who ended the job last, and ActedAt is when.
 	Acted   string    `json:"acted,omitempty"`
 	ActedAt time.Time `json:"acted_at,omitzero"`
+	// BySwitch says that Acted turned on the job's kill switch.
+	BySwitch bool `json:"by_switch,omitempty"`
 	// Taken is the person who takes care of a failure, and TakenAt is since when.
 	Taken   string    `json:"taken,omitempty"`
 	TakenAt time.Time `json:"taken_at,omitzero"`
@@ -164,7 +175,7 @@ func (n News) Keep(before News) News {
 // The actions of the buttons that submit a job once more.
 const (
 	ActAgain = "again" // value: CLUSTER/ID; opens the form with the job's fields
-	ActAvoid = "avoid" // value: CLUSTER/ID NODES; asks for confirmation
+	ActAvoid = "avoid" // value: CLUSTER/ID NODES, or CLUSTER/ID where the card has the nodes; asks for confirmation
 )
 
 // The actions of the buttons that continue a run.

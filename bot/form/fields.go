@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
@@ -62,6 +63,12 @@ var Fields = []Field{
 
 // Rare reports whether most jobs leave the field empty.
 func (f Field) Rare() bool { return f.kind == rare || f.kind == choices }
+
+// TooLong reports whether a form cannot show a value of the field: half of it would be another
+// value. Such a field is not in the form, and its job keeps what its specification has.
+func (f Field) TooLong(value string) bool {
+	return utf8.RuneCountInString(answer.Visible(value)) > answer.MaxText
+}
 
 var textFormEnv = lang.Text{EN: "line %d is not NAME=value", ZH: "第 %d 行不是 NAME=value 的形式"}
 

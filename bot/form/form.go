@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/slack-go/slack"
 
@@ -48,6 +49,7 @@ var (
 	textReadIt     = lang.Text{EN: "Read it into the form", ZH: "读入表单"}
 	textChoose     = lang.Text{EN: "the cluster's default", ZH: "集群默认"}
 	textNone       = lang.Text{EN: "none", ZH: "不使用"}
+	textKeptLong   = lang.Text{EN: "%s: longer than the %d characters that a form can show. The job keeps what it has; paste its YAML to change it.", ZH: "%s：超过表单可显示的 %d 个字符，作业沿用原有内容；如需修改，请粘贴 YAML。"}
 	textChecking   = lang.Text{EN: "Looking at the cluster…", ZH: "正在检查集群…"}
 	textCheckingOf = lang.Text{EN: "Partition, limits, files and the likely start of %s are being checked. Nothing is submitted yet.", ZH: "正在检查 %s 的分区、限额、文件与预计开始时间，尚未提交。"}
 )
@@ -105,6 +107,10 @@ func View(s State, l lang.Lang) slack.ModalViewRequest {
 		if f.kind == rare && value == "" && len(s.Choices[f.Name]) == 0 {
 			continue
 		}
+		if f.TooLong(value) {
+			add(answer.ContextLine(textKeptLong.With(f.Label, answer.MaxText).In(l)))
+			continue
+		}
 		add(s.block(f, value, l))
 		for _, said := range s.Verdict.At[f.Name][:min(len(s.Verdict.At[f.Name]), 4)] {
 			add(answer.ContextLine(answer.Cut(said, 600)))
@@ -153,8 +159,15 @@ func (s State) startSelect(l lang.Lang) (bs []slack.Block) {
 // maxOptions is how many options Slack accepts in a select.
 const maxOptions = 100
 
+// option draws an option. Its value is whole, since it is what is submitted.
 func option(c Choice) *slack.OptionBlockObject {
-	return slack.NewOptionBlockObject(answer.Cut(c.Value, 150), answer.Label(answer.Cut(c.Label, 75)), nil)
+	return slack.NewOptionBlockObject(c.Value, answer.Label(answer.Cut(c.Label, 75)), nil)
+}
+
+// selectable reports whether a select can hold values; a person types them otherwise.
+func selectable(values []string) bool {
+	return len(values) > 0 && len(values) <= maxOptions &&
+		!slices.ContainsFunc(values, func(v string) bool { return utf8.RuneCountInString(v) > answer.MaxOption })
 }
 
 // options returns an option for each value, and those that are chosen.
@@ -174,10 +187,10 @@ func options(values, chosen []string) (all, initial []*slack.OptionBlockObject) 
 func (s State) block(f Field, value string, l lang.Lang) slack.Block {
 	var e slack.BlockElement
 	switch offered := s.Choices[f.Name]; {
-	case len(offered) == 0, len(offered) > maxOptions:
+	case !selectable(offered) || f.kind != choices && !selectable([]string{value}):
 		t := slack.NewPlainTextInputBlockElement(nil, f.Name)
 		t.Multiline = f.kind == someLines
-		t.InitialValue = answer.Cut(answer.Visible(value), answer.MaxText)
+		t.InitialValue = answer.Visible(value)
 		e = t
 	case f.kind == choices:
 		opts, first := options(offered, strings.Split(value, ","))

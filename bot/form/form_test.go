@@ -116,6 +116,24 @@ func TestAFieldIsAChoiceWhereThereIsOne(t *testing.T) {
 	}
 }
 
+// What a select or a field cannot hold is typed, or stays as it is: half a value is another value.
+func TestAFormCutsNoValue(t *testing.T) {
+	t.Parallel()
+	long, short := strings.Repeat("p", 151), strings.Repeat("q", 150)
+	s := State{
+		Values:  map[string]string{"partition": long, "qos": short, "args": "--extra " + strings.Repeat("x", 3000), "account": short},
+		Choices: map[string][]string{"partition": {"dev"}, "qos": {"normal"}, "account": {long, short}, "preset": {"debug"}},
+	}
+	for _, l := range []lang.Lang{lang.EN, lang.ZH} {
+		raw := drawn(t, View(s, l))
+		require.Contains(t, raw, `"type":"plain_text_input","action_id":"partition","initial_value":"`+long+`"`)
+		require.Contains(t, raw, `"type":"plain_text_input","action_id":"account","initial_value":"`+short+`"`)
+		require.Contains(t, raw, `"value":"`+short+`"`, "150 characters are a choice")
+		require.Contains(t, raw, textKeptLong.With(lang.Text{EN: "Megatron arguments", ZH: "Megatron 参数"}, 3000).In(l))
+		require.NotContains(t, raw, "--extra")
+	}
+}
+
 func TestTheLastPageSumsUp(t *testing.T) {
 	t.Parallel()
 	s := Summary{Name: "gpt", Cluster: "prod", Headline: "2 × 8", Script: "a\nb\nc\n", Digest: "0123456789abcdef", Since: "4633"}

@@ -328,6 +328,12 @@ func TestTheManifestSaysWhatTheBotUses(t *testing.T) {
 		require.Contains(t, subscribed, event)
 		require.Contains(t, Scopes(all), scope)
 	}
+	for _, p := range []people.Policy{{Operators: []string{"U1", "S1"}}, {Viewers: []string{"S1"}}, {ApprovalChannel: "S1"}, {ApprovalChannel: "T1/S1"}} {
+		require.Contains(t, manifestOf(t, ManifestOptions{Policy: p}).OAuthConfig.Scopes.Bot, "usergroups:read", "%+v", p)
+	}
+	for _, p := range []people.Policy{{Operators: []string{"", "U1"}}, {ApprovalChannel: "C1"}, {ApprovalChannel: "T1/C1"}, {Channels: []string{"C1"}}} {
+		require.NotContains(t, Scopes(p), "usergroups:read", "%+v", p)
+	}
 	require.False(t, slices.ContainsFunc(Scopes(people.Policy{}), func(s string) bool {
 		return strings.HasPrefix(s, "users:") || strings.HasPrefix(s, "usergroups:") || strings.HasSuffix(s, ":manage")
 	}), "no more than what is used")

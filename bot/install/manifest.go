@@ -36,7 +36,7 @@ var scopeTable = []Scope{
 	{Name: "links:write", Why: "to show a job below a link to it", For: []string{"chat.unfurl"}, when: func(p people.Policy) bool { return p.LinkDomain != "" }},
 	{Name: "channels:read", Why: "to know who is in a channel that the policy or somebody's script names", For: []string{"conversations.members", "users.conversations"}},
 	{Name: "groups:read", Why: "as channels:read, of private channels that the bot was invited to", For: []string{"conversations.members", "users.conversations"}},
-	{Name: "usergroups:read", Why: "to know who is in a user group that the policy names", For: []string{"usergroups.users.list"}, when: func(p people.Policy) bool { return p.Names('S') }},
+	{Name: "usergroups:read", Why: "to know who is in a user group that the policy names", For: []string{"usergroups.users.list"}, when: func(p people.Policy) bool { return p.NamesGroup() }},
 }
 
 // scopesFor returns the scopes that the bot token needs under a policy.

@@ -57,22 +57,41 @@ func (nf *Notifier) digests(ctx context.Context) {
 	if err != nil {
 		return
 	}
+	wanted := map[string]bool{}
 	for _, key := range keys {
 		team, user, _ := strings.Cut(key, "/")
 		s := nf.people.Settings(ctx, team, user)
-		if s.Digest {
+		if wanted[key] = s.Digest; s.Digest {
 			nf.digest(ctx, card.Place{Team: team, Channel: user}, key, s.Zone, func() (view.Doc, bool, error) { return nf.digestDoc(ctx, team, user, s.Lang) })
 		}
 	}
 	all, err := nf.subscriptions(ctx)
-	nf.logError(slog.LevelWarn, "slack: subscriptions", err)
 	for _, s := range all {
+		if wanted[s.key()] = slices.Contains(s.when, whenDigest); !wanted[s.key()] {
+			continue
+		}
 		who, l, err := nf.setBy(ctx, s) // whose digest hour applies to the place
-		if err != nil || !slices.Contains(s.when, whenDigest) {
+		if err != nil {
 			continue
 		}
 		nf.digest(ctx, s.place, s.key(), who.Zone, func() (view.Doc, bool, error) { return nf.digestOfPlace(ctx, s, who.LangOr(l)) })
 	}
+	if err == nil {
+		err = nf.forgetDigests(ctx, wanted)
+	}
+	nf.logError(slog.LevelWarn, "slack: subscriptions", err)
+}
+
+// forgetDigests forgets the last digest of whoever wants none any more: switched on again, it
+// comes in the next digest hour, not at once for the days between.
+func (nf *Notifier) forgetDigests(ctx context.Context, wanted map[string]bool) error {
+	keys, err := nf.cfg.Store.Keys(ctx, record.Digested, nf.now())
+	for _, key := range keys {
+		if !wanted[key] {
+			err = errors.Join(err, nf.cfg.Store.Delete(ctx, record.Digested, key))
+		}
+	}
+	return err
 }
 
 // digest queues a digest in its hour, and later on the day where no server ran or no cluster

@@ -37,11 +37,12 @@ func (nf *Notifier) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 	cluster, id := typed.StringField(result, "cluster"), typed.StringField(result, "job_id")
 	if op.Name != "submit" {
 		cluster := cmp.Or(typed.StringField(in, "cluster"), c.Default)
+		r, bySwitch := result.(jobcontrol.KillSwitchOut)
 		for _, id := range endedBy(result) {
-			nf.withCard(ctx, cluster, id, func(k *card.Card) { k.Act(a.User, nf.now()) })
+			nf.withCard(ctx, cluster, id, func(k *card.Card) { k.Act(a.User, nf.now(), bySwitch) })
 		}
-		if r, ok := result.(jobcontrol.KillSwitchOut); ok && !r.On {
-			nf.withCard(ctx, cluster, r.JobID, func(k *card.Card) { k.Acted = "" })
+		if bySwitch && !r.On {
+			nf.withCard(ctx, cluster, r.JobID, (*card.Card).TakeBack)
 		}
 		return nil
 	}
@@ -72,7 +73,7 @@ func (nf *Notifier) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 		Places:   []card.Place{{Team: a.Team, Channel: where}},
 	}
 	nf.expectSchedule(ctx, a, c, in)
-	nf.retry(ctx, "slack: card", slurm.JobID(id), func() error { return nf.Begin(ctx, k, answer.Clean(typed.StringField(result, "script"))) })
+	nf.insist(ctx, "slack: card", slurm.JobID(id), func() error { return nf.Begin(ctx, k, answer.Clean(typed.StringField(result, "script"))) })
 	return nil
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
@@ -135,7 +136,7 @@ func (nf *Notifier) handleEvent(ctx context.Context, cluster string, e watch.Eve
 		}
 		numbers, _ = nf.addNumbers(ctx, &n)
 	}
-	told := nf.retry(ctx, "slack: news", n.Job.ID, func() error { return nf.Tell(ctx, n) })
+	told := nf.insist(ctx, "slack: news", n.Job.ID, func() error { return nf.Tell(ctx, n) })
 	if told && e.Kind == watch.Ended {
 		if failed && report == nil {
 			nf.lookForCause(ctx, card.ID(cluster, n.Job.ID), looksForCause)
@@ -146,21 +147,9 @@ func (nf *Notifier) handleEvent(ctx context.Context, cluster string, e watch.Eve
 	}
 }
 
-// retry repeats do until it succeeds, for what the store must take because nobody would ask
-// for it again. It reports whether do succeeded.
-func (nf *Notifier) retry(ctx context.Context, what string, job slurm.JobID, do func() error) bool {
-	for i := range 12 { // for about four minutes, in which a database can be restarted
-		err := do()
-		if err == nil || ctx.Err() != nil {
-			return err == nil
-		}
-		nf.log.Error(what, "job", job, "err", err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(min(time.Second<<i, 30*time.Second)):
-		}
-	}
-	return false
+// insist repeats do until the store has taken what it writes.
+func (nf *Notifier) insist(ctx context.Context, what string, job slurm.JobID, do func() error) bool {
+	return store.Insist(ctx, do, func(err error) { nf.logError(slog.LevelError, what, err, "job", job) })
 }
 
 // lookBack is how long before the last discovery a job may have ended that a server which was
@@ -382,9 +371,11 @@ func TakeNumbers(n *card.News, m joblogs.MetricsOut) {
 
 // FindCause adds the diagnosis to the news. It returns nil where there is none.
 func (nf *Notifier) FindCause(ctx context.Context, n *card.News, l lang.Lang) *report.Report {
-	result, ok := nf.readJob(ctx, "diagnose", n.Job)
-	d, isDiagnosis := result.(joblogs.DiagnoseOut)
-	if !ok || !isDiagnosis {
+	within, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	d, err := joblogs.DiagnoseFailure(within, nf.Reader(ctx, n.Job), n.Job)
+	if err != nil {
+		nf.log.Debug("slack: no diagnosis", "err", err, "job", n.Job.ID)
 		return nil
 	}
 	told := d
@@ -417,13 +408,16 @@ func (nf *Notifier) findRemedy(ctx context.Context, n *card.News, d joblogs.Diag
 	return nil
 }
 
+// readWithin is how long reading a job's logs may take.
+const readWithin = 2 * time.Minute
+
 // readJob runs a reading operation on one job.
 func (nf *Notifier) readJob(ctx context.Context, name string, j slurm.Job, words ...string) (result any, ok bool) {
 	op, ok := operations.Lookup(name)
 	if !ok {
 		return nil, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
 	in, err := typed.Fill(op, typed.Call{Words: append([]string{string(j.ID)}, words...), Cluster: j.Cluster})
 	if err != nil {

@@ -3,7 +3,6 @@ package jobnews
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -181,6 +181,24 @@ func TestADiagnosisThatFailedIsMadeAtTheNextLook(t *testing.T) {
 	require.Empty(t, s.unexplained())
 }
 
+// The card of a failure says what its notes and webhooks say, by one diagnosis.
+func TestAllWhoTellOfAFailureSayTheSame(t *testing.T) {
+	t.Parallel()
+	s := set(t)
+	s.cfg.Service.Failures = &ops.FailureReports{}
+	job := slurm.Job{ID: "4711", Name: "gpt", User: "ada", State: slurm.Running}
+	s.begin(job)
+	job.State = slurm.Failed
+	job = s.put(job, oomLog)
+	job.Cluster = "test"
+	first, err := joblogs.DiagnoseFailure(s.ctx, &ops.Call{Service: s.cfg.Service, Who: ops.Caller{Surface: ops.Watcher, ID: "follow"}}, job)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(job.Stdout, []byte("ModuleNotFoundError: No module named 'megatron'\n"), 0o600))
+	s.handleEvent(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: job})
+	require.Equal(t, "cuda_oom", first.Class)
+	require.Equal(t, first.Class, s.card("4711").News.Class)
+}
+
 // Only an end that is a failure is diagnosed.
 func TestAnEndThatIsNoFailureHasNoCause(t *testing.T) {
 	t.Parallel()
@@ -195,19 +213,6 @@ func TestAnEndThatIsNoFailureHasNoCause(t *testing.T) {
 	require.Empty(t, s.unexplained())
 	s.handleEvent(s.ctx, "test", watch.Event{Kind: watch.Ended, Job: slurm.Job{ID: "9", State: slurm.Failed}})
 	require.Empty(t, s.unexplained(), "nobody follows it")
-}
-
-// What the store does not take is told again.
-func TestNewsIsToldUntilTheStoreTakesIt(t *testing.T) {
-	t.Parallel()
-	s := set(t)
-	times := 0
-	require.True(t, s.retry(s.ctx, "x", "1", func() error { times++; return nil }))
-	require.Equal(t, 1, times)
-	over, end := context.WithCancel(s.ctx)
-	end()
-	require.False(t, s.retry(over, "x", "1", func() error { times++; return errors.New("busy") }))
-	require.Equal(t, 2, times, "not after the end")
 }
 
 // At each look a running card has the training's numbers, and a waiting one its place in line.

@@ -254,6 +254,7 @@ func TestASubmissionIsFollowed(t *testing.T) {
 		{jobcontrol.KillSwitchOut{JobID: "4711", Changed: true}, ""},
 		{jobcontrol.CancelOut{Jobs: []jobcontrol.CancelledJob{{JobID: "4711", Cancelled: true}}}, "U1"},
 		{jobcontrol.CancelOut{JobID: "4711", Cancelled: true}, "U1"},
+		{jobcontrol.KillSwitchOut{JobID: "4711", Changed: true}, "U1"}, // whoever cancelled the job has done so whatever the switch says
 	} {
 		s.Follow(s.ctx, a, c, cancel, &jobcontrol.CancelIn{}, x.result)
 		require.Equal(t, x.acted, s.card("4711").Acted, "%+v: only whoever has ended a job does not hear of its end", x.result)
@@ -261,6 +262,11 @@ func TestASubmissionIsFollowed(t *testing.T) {
 	a.User = "U2"
 	s.Follow(s.ctx, a, c, cancel, &jobcontrol.CancelIn{}, jobcontrol.CancelOut{JobID: "4711", Cancelled: true})
 	require.Equal(t, "U1", s.card("4711").Acted, "somebody was faster")
+	s.Follow(s.ctx, a, c, cancel, &jobcontrol.CancelIn{}, jobcontrol.KillSwitchOut{JobID: "4712", On: true, Changed: true})
+	require.NoError(t, s.Tell(s.ctx, card.News{Job: slurm.Job{ID: "4712", Cluster: "test", Name: "gpt", User: "ada", State: slurm.Cancelled}}))
+	s.Follow(s.ctx, a, c, cancel, &jobcontrol.CancelIn{}, jobcontrol.KillSwitchOut{JobID: "4712", Changed: true})
+	require.Contains(t, s.told()[1], "cancelled by grace")
+	require.Equal(t, "U2", s.card("4712").EndedBy(), "the switch is turned off for the next start; it has ended this job")
 
 	var followed []slurm.Job
 	a.Terminal = &incoming.Terminal{User: "ada", Submitted: func(j slurm.Job) { followed = append(followed, j) }}

@@ -191,6 +191,16 @@ func TestADigestComesInTheMorning(t *testing.T) {
 	require.Contains(t, s.told()[0], "post U1: Jobs of the last day")
 	s.digests(s.ctx)
 	require.Empty(t, s.told())
+
+	// U1 does without for a day.
+	s.settings("U1", people.Settings{Zone: "Asia/Shanghai"})
+	s.at = morning.Add(33 * time.Hour)
+	s.digests(s.ctx)
+	s.settings("U1", people.Settings{Digest: true, Zone: "Asia/Shanghai"})
+	s.at = morning.Add(56 * time.Hour)
+	ended("9", "U1", slurm.Failed, -55*time.Hour)
+	s.digests(s.ctx)
+	require.Empty(t, s.told(), "whoever switches it on again gets the next one in their morning")
 }
 
 // A place's digest is about the jobs that it follows for a digest.

@@ -4,6 +4,7 @@ package people
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -156,7 +157,11 @@ func (d *Directory) members(ctx context.Context, team, id string) []string {
 	}
 	keep := 5 * time.Minute
 	if err != nil {
-		d.cfg.Log.Warn("slack: members", "of", id, "err", err)
+		about := []any{"of", id, "err", err}
+		if refused, ok := errors.AsType[slack.SlackErrorResponse](err); ok && refused.Err == "missing_scope" {
+			about = append(about, "fix", "update the app with `megatron-ops slack manifest` and install it again")
+		}
+		d.cfg.Log.Warn("slack: members", about...)
 		ids, keep = nil, 30*time.Second
 	}
 	d.mu.Lock()

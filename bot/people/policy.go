@@ -134,9 +134,10 @@ func (d *Directory) MayRead(a incoming.Ask, c *ops.Call) bool {
 	return cmp.Or(d.cfg.Policy.ReadIn[a.Channel], d.cfg.Policy.Read) == "everyone" && !a.Foreign
 }
 
-// Names reports whether the policy gives rights to a group whose id starts with kind.
-func (p Policy) Names(kind byte) bool {
-	return slices.ContainsFunc(slices.Concat(p.Operators, p.Viewers), func(id string) bool {
-		return id != "" && id[0] == kind
+// NamesGroup reports whether the policy names a user group, whose members must then be read:
+// among those who have rights, or as the place where operators are asked.
+func (p Policy) NamesGroup() bool {
+	return slices.ContainsFunc(slices.Concat(p.Operators, p.Viewers, []string{p.ApprovalChannel}), func(id string) bool {
+		return strings.HasPrefix(id[strings.IndexByte(id, '/')+1:], "S") // behind its workspace, where one is named
 	})
 }

@@ -28,7 +28,7 @@ func (in *Receiver) Handler() http.Handler {
 	mux := http.NewServeMux()
 	if in.cfg.Installs {
 		mux.HandleFunc("GET /slack/install", func(w http.ResponseWriter, r *http.Request) {
-			if _, ok := in.limit.take("install", in.cfg.Now()); !ok {
+			if _, ok := in.limit.Take("install", in.cfg.Now()); !ok {
 				http.Error(w, "too many installations at once: try again in a minute", http.StatusTooManyRequests)
 				return
 			}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/install"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/pace"
 )
 
 // Config says how Slack reaches the bot, and to whom its requests are handed.
@@ -43,10 +45,23 @@ type Config struct {
 // A Receiver takes Slack's requests.
 type Receiver struct {
 	cfg   Config
-	limit *limiter
+	limit *pace.Limiter
 }
 
 // New returns a Receiver.
 func New(cfg Config) *Receiver {
-	return &Receiver{cfg: cfg, limit: newLimiter(cmp.Or(cfg.PerMinute, 20))}
+	return &Receiver{cfg: cfg, limit: pace.New(cmp.Or(cfg.PerMinute, 20))}
+}
+
+// OverLimit returns what to tell a person who sends too many requests; it is empty where the
+// request may proceed.
+func (in *Receiver) OverLimit(a incoming.Ask) string {
+	if a.Terminal != nil {
+		return ""
+	}
+	wait, ok := in.limit.Take(a.Team+"/"+a.User, in.cfg.Now())
+	if ok {
+		return ""
+	}
+	return pace.Said(wait).In(lang.Of(a.Text))
 }

@@ -148,7 +148,7 @@ func TestWhereTheAppIsInstalled(t *testing.T) {
 		}
 		require.Equal(t, http.StatusForbidden, get("/slack/oauth?error=access_denied"))
 		for range 2 {
-			_, ok := d.limit.take("install", noon)
+			_, ok := d.limit.Take("install", noon)
 			require.True(t, ok)
 		}
 		require.Equal(t, http.StatusTooManyRequests, get("/slack/install"))

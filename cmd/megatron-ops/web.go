@@ -38,6 +38,9 @@ func webPage(cfg config.Config, svc *ops.Service, slack *bot.Bot, at net.Addr, l
 			return needsApproval(call, cfg.Slack.Approval, in)
 		},
 	}
+	if slack != nil {
+		c.SlackUser = slack.ClusterUser
+	}
 	if cfg.Slack.LinkDir != "" {
 		c.Proof = linkFolder(cfg.Slack).Owner
 	}
@@ -74,10 +77,9 @@ func providers(c config.Web, slack *bot.Bot) (map[string]web.OpenID, error) {
 	}
 	if o := c.OIDC; o.Issuer != "" || o.ClientID != "" {
 		host := strings.TrimPrefix(o.Issuer, "https://")
-		if err := add("oidc", web.OpenID{
+		if err := add("oidc", web.Claim(web.OpenID{
 			Label: lang.Text{EN: "Sign in with %s", ZH: "使用 %s 登录"}.With(host), Issuer: o.Issuer, ClientID: o.ClientID, Scopes: o.Scopes,
-			Who: web.Claim(o.Issuer, cmp.Or(o.Claim, "sub"), o.Users),
-		}, o.ClientSecretFile); err != nil {
+		}, cmp.Or(o.Claim, "sub"), o.Users), o.ClientSecretFile); err != nil {
 			return nil, err
 		}
 	}
@@ -85,7 +87,7 @@ func providers(c config.Web, slack *bot.Bot) (map[string]web.OpenID, error) {
 		if slack == nil {
 			return nil, ops.InputError("web.slack", lang.Text{EN: "people are linked in Slack, which this server does not serve", ZH: "账户在 Slack 中绑定，而本服务未连接 Slack"}, lang.Text{EN: "docs/slack.md has the steps; or remove web.slack", ZH: "步骤见 docs/slack.md；或去掉 web.slack"})
 		}
-		if err := add("slack", web.OpenID{
+		if err := add(web.BySlack, web.OpenID{
 			Label: lang.Text{EN: "Sign in with Slack", ZH: "使用 Slack 登录"}, Issuer: slackIssuer, ClientID: o.ClientID, Who: web.SlackClaims(slack.Person),
 		}, o.ClientSecretFile); err != nil {
 			return nil, err

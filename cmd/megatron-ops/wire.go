@@ -79,6 +79,7 @@ func (sh *shell) serviceOf(cfg config.Config) (*ops.Service, error) {
 		As:           actAs(cfg),
 		Locks:        filepath.Join(state, "submitting"),
 		Sites:        sites(cfg),
+		Failures:     &ops.FailureReports{},
 		Answerer: sync.OnceValue(func() *knowledge.Answerer {
 			return knowledge.New(knowledge.Options{
 				Site: cfg.Knowledge.Folders, Own: answers.About(operations.All), Added: siteCards(svc, database),

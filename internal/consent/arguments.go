@@ -54,9 +54,18 @@ func sizeText(s job.Spec) lang.Text {
 	return said
 }
 
-// argumentLines returns a call's arguments other than the specification, each in full,
-// and with the old value if the job has one.
-func argumentLines(in any, now *slurm.Job) []string {
+// An argument is one value of a call: its field, what the field means, and the value in full.
+type argument struct {
+	field, value string
+	means        lang.Text
+}
+
+// said shows an argument in words, and its field for whoever knows it.
+func (a argument) said() lang.Text { return a.means.With(a.field, lang.Same(a.value)) }
+
+// arguments returns a call's arguments other than the specification, each in full, and with the
+// old value if the job has one.
+func arguments(in any, now *slurm.Job) (all []lang.Text) {
 	old := map[string]string{}
 	if now != nil {
 		old = map[string]string{"nodes": strconv.Itoa(now.NumNodes), "partition": printable(now.Partition), "qos": printable(now.QOS), "time": "no limit"}
@@ -65,36 +74,33 @@ func argumentLines(in any, now *slurm.Job) []string {
 		}
 	}
 	_, update := in.(*jobcontrol.UpdateIn)
-	var lines []string
 	v := reflect.ValueOf(in).Elem()
 	for i := range v.NumField() {
 		if _, spec := reflect.TypeAssert[launch.SpecIn](v.Field(i)); spec {
 			continue
 		}
-		for _, line := range field("", v.Type().Field(i), v.Field(i)) {
-			name, value, _ := strings.Cut(line, ": ")
-			switch before, known := old[name]; {
-			case name == "job" && now != nil || name == "idempotency_key" || name == "yes":
+		for _, a := range field("", v.Type().Field(i), v.Field(i)) {
+			switch before, known := old[a.field]; {
+			case a.field == "job" && now != nil || a.field == "idempotency_key" || a.field == "yes":
 				continue
 			case update && known:
-				line = name + ": " + before + " → " + value
+				a.value = before + " → " + a.value
 			}
-			lines = append(lines, line)
+			all = append(all, a.said())
 		}
 	}
-	return lines
+	return all
 }
 
-// fieldLines returns the fields of a struct that are set, one per line and in full.
-func fieldLines(prefix string, v reflect.Value) []string {
-	var lines []string
+// fields returns the fields of a struct that are set, each in full.
+func fields(prefix string, v reflect.Value) (all []argument) {
 	for i := range v.NumField() {
-		lines = append(lines, field(prefix, v.Type().Field(i), v.Field(i))...)
+		all = append(all, field(prefix, v.Type().Field(i), v.Field(i))...)
 	}
-	return lines
+	return all
 }
 
-func field(prefix string, f reflect.StructField, v reflect.Value) []string {
+func field(prefix string, f reflect.StructField, v reflect.Value) []argument {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	if !f.IsExported() || name == "-" || v.IsZero() {
 		return nil
@@ -106,10 +112,42 @@ func field(prefix string, f reflect.StructField, v reflect.Value) []string {
 		if name != "" {
 			prefix += name + "."
 		}
-		return fieldLines(prefix, v)
+		return fields(prefix, v)
 	}
-	return []string{prefix + name + ": " + fullValue(v)}
+	return []argument{{field: prefix + name, value: fullValue(v), means: meaning(f)}}
 }
+
+// meaning returns the form in which a field and its value are shown: with what the field means,
+// by its help up to the first aside, if that is not only a list of values.
+func meaning(f reflect.StructField) lang.Text {
+	short := func(help, asides string) string {
+		if i := strings.IndexAny(help, asides); i >= 0 {
+			help = help[:i]
+		}
+		return strings.ReplaceAll(help, "%", "%%")
+	}
+	en, zh := short(f.Tag.Get("help"), ",;:("), short(f.Tag.Get("zh"), "，；：（、")
+	if zh == "" || !strings.Contains(en, " ") || strings.Contains(en, " or ") {
+		return lang.Text{EN: "%s: %s", ZH: "%s：%s"}
+	}
+	return lang.Text{EN: lang.Capital(en) + " (%s): %s", ZH: zh + "（%s）：%s"}
+}
+
+// specMeanings are the meanings of the specification's fields by path.
+var specMeanings = sync.OnceValue(func() map[string]lang.Text {
+	all := map[string]lang.Text{}
+	var walk func(prefix string, t reflect.Type)
+	walk = func(prefix string, t reflect.Type) {
+		for f := range t.Fields() {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if all[prefix+name] = meaning(f); f.Type.Kind() == reflect.Struct {
+				walk(prefix+name+".", f.Type)
+			}
+		}
+	}
+	walk("", reflect.TypeFor[job.Spec]())
+	return all
+})
 
 // fullValue formats a value so that no part of it can hide: lists and maps as shell
 // words, and unprintable characters as escapes.

@@ -39,9 +39,9 @@ type Request struct {
 	// nothing of the cluster.
 	Use   policy.Use
 	Takes bool
-	// Asked lists every argument and every field of the specification, in full, one per
-	// line, with the old value if a job has one.
-	Asked []string
+	// Asked lists every argument and every field of the specification, in full, in words
+	// and by its name, with the old value if a job has one.
+	Asked []lang.Text
 	// Warnings are the plan's warnings.
 	Warnings []string
 	// Changes are the differences from the same person's last completed run of this
@@ -69,7 +69,7 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 		if f, ok := out.(ops.Finder); ok && f.Found() && !IsSet(in, "force") {
 			return r, out, nil
 		}
-		r.addPlan(out)
+		r.addPlan(out, call.Lang)
 	}
 	if unasked := withBool(in, "yes", false); unasked != nil {
 		out, err := o.Run(ctx, Preview(call), unasked)
@@ -95,21 +95,23 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 		if r.Headline.EN == o.Name {
 			r.Headline = state
 		} else {
-			r.Asked = append(r.Asked, state.EN)
+			r.Asked = append(r.Asked, state)
 		}
 	}
 	if IsSet(in, "sync") { // describe what is copied before the job is submitted
-		r.Asked = append(r.Asked, r.Headline.EN)
+		r.Asked = append(r.Asked, r.Headline)
 	}
 	if spec, ok := SpecOf(in); ok {
 		if full, err := launch.Resolve(call, spec); err == nil {
 			full = full.WithDefaults()
 			r.Headline = lang.Text{EN: "%s %s", ZH: "%s %s"}.With(o.Name, sizeText(full))
-			r.Asked = append(r.Asked, fieldLines("", reflect.ValueOf(full))...)
+			for _, a := range fields("", reflect.ValueOf(full)) {
+				r.Asked = append(r.Asked, a.said())
+			}
 			r.compareWithLast(ctx, call, full)
 		}
 	}
-	r.Asked = append(r.Asked, argumentLines(in, now)...)
+	r.Asked = append(r.Asked, arguments(in, now)...)
 	if use, takes, err := policy.Of(ctx, call, in); err == nil {
 		r.Use, r.Takes = use, takes
 	}
@@ -169,12 +171,16 @@ func Preview(call *ops.Call) *ops.Call {
 }
 
 // addPlan adds the script and the warnings of a dry run.
-func (r *Request) addPlan(out any) {
+func (r *Request) addPlan(out any, l lang.Lang) {
 	if plan, ok := out.(launch.SubmitOut); ok {
 		r.Script, r.Digest = plan.Script, Digest(plan.Script)
 		for _, p := range plan.Problems {
 			if p.Severity != rules.Note {
-				r.Warnings = append(r.Warnings, p.Field+": "+p.Message)
+				w := p.Message
+				if !strings.HasPrefix(w, p.Field) {
+					w = l.Named(p.Field, w)
+				}
+				r.Warnings = append(r.Warnings, w)
 			}
 		}
 	}
@@ -228,12 +234,12 @@ func currentJob(ctx context.Context, call *ops.Call, in any) (*slurm.Job, error)
 // Text returns the request in English: the headline, every argument in full, the plan's
 // warnings and the changes. Keys and passwords are masked.
 func (r Request) Text() string {
-	lines := append([]string{r.Headline.EN + "?"}, r.Asked...)
+	lines := append([]string{r.Headline.EN + "?"}, r.asked(lang.EN)...)
 	for _, w := range r.Warnings {
 		lines = append(lines, "warning: "+w)
 	}
 	for _, c := range r.Changes {
-		lines = append(lines, "since job "+string(r.Since)+": "+changeText(c))
+		lines = append(lines, "since job "+string(r.Since)+": "+changeText(c).EN)
 	}
 	return redact.Lines(strings.Join(lines, "\n"))
 }
@@ -241,8 +247,20 @@ func (r Request) Text() string {
 // ShownScript returns the script as a person may see it.
 func (r Request) ShownScript() string { return redact.Lines(redact.Clean(r.Script)) }
 
-func changeText(c job.Change) string {
-	return c.Field + ": " + cmp.Or(printable(c.Old), "–") + " → " + cmp.Or(printable(c.New), "–")
+// asked returns Asked in a language.
+func (r Request) asked(l lang.Lang) (lines []string) {
+	for _, a := range r.Asked {
+		lines = append(lines, a.In(l))
+	}
+	return lines
+}
+
+func changeText(c job.Change) lang.Text {
+	a := argument{field: c.Field, value: cmp.Or(printable(c.Old), "–") + " → " + cmp.Or(printable(c.New), "–"), means: specMeanings()[c.Field]}
+	if a.means.EN == "" { // a flag or a variable, which is its own name
+		a.means = lang.Text{EN: "%s: %s", ZH: "%s：%s"}
+	}
+	return a.said()
 }
 
 var (
@@ -263,6 +281,14 @@ var (
 	textNotTold  = lang.Text{EN: "; unknown: %s", ZH: "；无法判断：%s"}
 	textSame     = lang.Text{EN: "nothing", ZH: "没有变化"}
 )
+
+// unknownParts say in words what of a call's size could not be determined.
+var unknownParts = map[policy.Unknown]lang.Text{
+	policy.TimeUnknown:      {EN: "the time limit", ZH: "时间上限"},
+	policy.GPUsUnknown:      {EN: "the GPUs", ZH: "GPU 数"},
+	policy.PartitionUnknown: {EN: "the partition", ZH: "分区"},
+	policy.TasksUnknown:     {EN: "the array's tasks", ZH: "作业数组的任务数"},
+}
 
 // facts are what an approver reads first.
 func (r Request) facts(l lang.Lang) []view.Fact {
@@ -295,11 +321,11 @@ func mostUse(u policy.Use) lang.Text {
 		said = textAgain.With(gpus, hours)
 	}
 	if len(u.Unknown) > 0 {
-		var names []string
+		var en, zh []string
 		for _, x := range u.Unknown {
-			names = append(names, string(x))
+			en, zh = append(en, unknownParts[x].EN), append(zh, unknownParts[x].ZH)
 		}
-		more := textNotTold.With(strings.Join(names, ", "))
+		more := textNotTold.With(lang.Text{EN: strings.Join(en, ", "), ZH: strings.Join(zh, "、")})
 		said = lang.Text{EN: said.EN + more.EN, ZH: said.ZH + more.ZH}
 	}
 	return said
@@ -317,11 +343,11 @@ func (r Request) Sections(l lang.Lang) []view.Section {
 			items = nil
 		}
 		for _, c := range r.Changes {
-			items = append(items, redact.Text(changeText(c)))
+			items = append(items, redact.Text(changeText(c).In(l)))
 		}
 		ss = append(ss, view.Section{Heading: fmt.Sprintf(textSince.In(l), r.Since), Items: items})
 	}
-	ss = append(ss, view.Section{Heading: textAsked.In(l), Code: redact.Lines(strings.Join(r.Asked, "\n"))})
+	ss = append(ss, view.Section{Heading: textAsked.In(l), Code: redact.Lines(strings.Join(r.asked(l), "\n"))})
 	if r.Script != "" {
 		ss = append(ss, view.Section{Heading: textScript.In(l), Code: r.ShownScript(), Lang: "bash", Fold: true})
 	}

@@ -256,26 +256,11 @@ func (f *Follower) handleFailure(ctx context.Context, st *store.Store, n *News) 
 	f.reportIncident(ctx, st, n)
 }
 
-// maxTellAttempts bounds how often news is retried that cannot be stored: for four
-// minutes, in which a database restarts.
-const maxTellAttempts = 12
-
 // tell reports news, with retries, and returns whether it succeeded.
 func (f *Follower) tell(ctx context.Context, n News) bool {
-	for i := range maxTellAttempts {
-		if ctx.Err() != nil {
-			return false // its diagnosis may have been cut off
-		}
-		err := f.Tell(ctx, n)
-		if err == nil || ctx.Err() != nil {
-			return err == nil
-		}
+	return store.Insist(ctx, func() error { return f.Tell(ctx, n) }, func(err error) {
 		f.Log.Error("news was not written down", "job", n.Job.ID, "error", err)
-		if !sleep(ctx, min(time.Second<<i, 30*time.Second)) {
-			return false
-		}
-	}
-	return false
+	})
 }
 
 // requeuedText says how the run before ended, and that another follows by itself.
@@ -298,7 +283,7 @@ func (f *Follower) reader() *ops.Call {
 }
 
 func (f *Follower) diagnosis(ctx context.Context, j slurm.Job) *report.Report {
-	out, err := runOp[joblogs.DiagnoseOut](ctx, f.reader(), "diagnose", &joblogs.DiagnoseIn{Target: string(j.ID), OnCluster: ops.OnCluster{Cluster: j.Cluster}})
+	out, err := joblogs.DiagnoseFailure(ctx, f.reader(), j)
 	if err != nil {
 		f.Log.Warn("no diagnosis", "job", j.ID, "error", err)
 		return nil

@@ -17,6 +17,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -66,6 +67,7 @@ func followCluster(t *testing.T, uv string) *followedCluster {
 		Service: &ops.Service{
 			Clusters: map[string]ops.Cluster{"local": cluster}, Default: "local",
 			Now: time.Now, Store: func() (*store.Store, error) { return st, nil }, Self: me.Username,
+			Failures: &ops.FailureReports{},
 		},
 		Who: ops.Caller{Surface: ops.Shell, ID: me.Username, User: me.Username},
 	}
@@ -138,6 +140,9 @@ exit 1
 	n := y.until("the first failure", func(n News) bool { return n.Job.ID == first && n.Report != nil })
 	require.Equal(t, slurm.Failed, n.Job.State)
 	require.Equal(t, "user_exception", n.Report.Class)
+	told, err := joblogs.DiagnoseFailure(t.Context(), &ops.Call{Service: &ops.Service{Now: time.Now, Failures: y.call.Failures}}, n.Job)
+	require.NoError(t, err, "whoever else tells of it needs no cluster")
+	require.Equal(t, *n.Report, told.Report)
 	require.NotEmpty(t, n.Next, "%v", n.Why)
 	require.Contains(t, n.Why.EN, "retry 1 of 2")
 

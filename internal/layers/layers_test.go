@@ -44,6 +44,7 @@ var rooms = []room{
 	{"internal/linkproof", []string{"internal/account", "internal/munge"}, "proving an identity must not depend on Slack"},
 	{"internal/chart", nil, "a chart draws numbers without knowing their meaning"},
 	{"internal/near", nil, "word similarity does not depend on what a word names"},
+	{"internal/pace", nil, "who asks too often is counted alike at every door"},
 	{"internal/tree", nil, "a tree of values does not know what reads it"},
 	{"internal/shellword", nil, "quoting does not depend on the script"},
 	{"internal/quickstart", nil, "its initialisation must come before that of all other packages"},
@@ -143,7 +144,7 @@ var rooms = []room{
 }
 
 // common lists the packages that every room may import.
-var common = []string{"internal/lang", "internal/view", "internal/redact", "internal/lazy", "internal/near", "internal/pickle", "internal/shellword", "internal/within", "internal/account", "internal/secretfile", "internal/tracing", "internal/tree"}
+var common = []string{"internal/lang", "internal/view", "internal/redact", "internal/lazy", "internal/near", "internal/pace", "internal/pickle", "internal/shellword", "internal/within", "internal/account", "internal/secretfile", "internal/tracing", "internal/tree"}
 
 func match(pattern, folder string) bool {
 	if pattern == "..." {

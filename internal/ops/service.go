@@ -117,6 +117,9 @@ type Service struct {
 	As   func(cl Cluster, user string) (Cluster, error)
 	// Audit stores an entry; nil keeps none.
 	Audit func(context.Context, AuditEntry)
+	// Failures holds the diagnoses that all who tell of a failure share; nil: each makes
+	// its own.
+	Failures *FailureReports
 }
 
 // JobPath returns the path of a job's page, to append to the page's address.

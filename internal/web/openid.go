@@ -32,9 +32,11 @@ type OpenID struct {
 	Issuer, ClientID, ClientSecret string
 	// Scopes are requested besides openid.
 	Scopes []string
-	// Who returns the cluster user that the claims of a verified ID token stand for, or
-	// an error if they stand for nobody.
-	Who func(ctx context.Context, claims map[string]any) (ops.Caller, error)
+	// Who returns the cluster user that the claims of a verified ID token stand for, and
+	// the account that is linked to them, or an error if the claims stand for nobody.
+	Who func(ctx context.Context, claims map[string]any) (who ops.Caller, account string, err error)
+	// User returns the cluster user to whom an account is linked now, or "".
+	User func(ctx context.Context, account string) string
 }
 
 // A provider is an OpenID whose metadata is read when first needed, so that the page
@@ -147,9 +149,9 @@ func (s *Server) fromProvider(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, &ops.Error{Code: ops.NotAllowed, Message: textOtherSignIn, Fix: textOtherSignInFix})
 		return
 	}
-	who, err := p.person(r.Context(), r.URL.Query(), f, s.cfg.Service.Now)
+	k, err := p.person(r.Context(), r.URL.Query(), f, s.cfg.Service.Now)
 	if err == nil {
-		err = s.startSession(w, r, who)
+		err = s.startSession(w, r, k)
 	}
 	if err != nil {
 		s.cfg.Log.Warn("web: a sign-in was refused", "issuer", p.Issuer, "error", err)
@@ -160,46 +162,47 @@ func (s *Server) fromProvider(w http.ResponseWriter, r *http.Request) {
 }
 
 // person returns whom a provider's answer signs in.
-func (p *provider) person(ctx context.Context, q url.Values, f flow, now func() time.Time) (ops.Caller, error) {
+func (p *provider) person(ctx context.Context, q url.Values, f flow, now func() time.Time) (signIn, error) {
 	wrong := func(err error) error {
 		return &ops.Error{Code: ops.NotAllowed, Message: textProviderWrong.With(p.Issuer, lang.Said(err)), Fix: textOtherSignInFix}
 	}
 	if says := q.Get("error"); says != "" {
-		return ops.Caller{}, wrong(lang.Same(redact.Clean(cut(says, 80) + " " + cut(q.Get("error_description"), 300))).Err())
+		return signIn{}, wrong(lang.Same(redact.Clean(cut(says, 80) + " " + cut(q.Get("error_description"), 300))).Err())
 	}
 	if iss := cmp.Or(q.Get("iss"), p.Issuer); iss != p.Issuer {
-		return ops.Caller{}, wrong(textOtherIssuer.Err())
+		return signIn{}, wrong(textOtherIssuer.Err())
 	}
 	oauth, verifier, err := p.ready(now)
 	if err != nil {
-		return ops.Caller{}, wrong(err)
+		return signIn{}, wrong(err)
 	}
 	ctx = oidc.ClientContext(ctx, client)
 	token, err := oauth.Exchange(ctx, q.Get("code"), oauth2.VerifierOption(f.Verifier))
 	if err != nil {
-		return ops.Caller{}, wrong(textNoToken.Err()) // the error may quote the token
+		return signIn{}, wrong(textNoToken.Err()) // the error may quote the token
 	}
 	raw, _ := token.Extra("id_token").(string)
 	id, err := verifier.Verify(ctx, raw)
 	if err != nil {
-		return ops.Caller{}, wrong(textBadToken.Err(lang.Said(err)))
+		return signIn{}, wrong(textBadToken.Err(lang.Said(err)))
 	}
 	claims := map[string]any{}
 	if err := id.Claims(&claims); err != nil {
-		return ops.Caller{}, wrong(err)
+		return signIn{}, wrong(err)
 	}
 	azp, several := claims["azp"]
 	switch {
 	case subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(f.Nonce)) != 1:
-		return ops.Caller{}, wrong(textOtherNonce.Err())
+		return signIn{}, wrong(textOtherNonce.Err())
 	case several && azp != p.ClientID, len(id.Audience) > 1 && !several:
-		return ops.Caller{}, wrong(textOtherParty.Err())
+		return signIn{}, wrong(textOtherParty.Err())
 	case id.AccessTokenHash != "" && id.VerifyAccessToken(token.AccessToken) != nil:
-		return ops.Caller{}, wrong(textOtherAccess.Err())
+		return signIn{}, wrong(textOtherAccess.Err())
 	case id.Subject == "":
-		return ops.Caller{}, wrong(textNoSubject.Err())
+		return signIn{}, wrong(textNoSubject.Err())
 	}
-	return p.Who(ctx, claims)
+	who, account, err := p.Who(ctx, claims)
+	return signIn{Caller: who, By: f.By, Account: account}, err
 }
 
 func cut(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }
@@ -215,44 +218,45 @@ func (s *Server) loginLinks(l lang.Lang) (all []loginLink) {
 	return all
 }
 
-// Claim returns a function that finds the cluster user for the value of an issuer's
-// claim in the operator's table. Callers of /mcp with a token are mapped the same way.
-func Claim(issuer, name string, users map[string]string) func(context.Context, map[string]any) (ops.Caller, error) {
-	return func(_ context.Context, claims map[string]any) (ops.Caller, error) {
-		said, err := stringClaim(claims, name)
-		if err != nil {
-			return ops.Caller{}, err
+// Claim returns how the value of an issuer's claim stands for a cluster user in the operator's
+// table. Callers of /mcp with a token are mapped the same way.
+func Claim(o OpenID, name string, users map[string]string) OpenID {
+	o.User = func(_ context.Context, said string) string { return users[said] }
+	o.Who = func(_ context.Context, claims map[string]any) (who ops.Caller, said string, err error) {
+		if said, err = stringClaim(claims, name); err != nil {
+			return who, said, err
 		}
 		if verified, _ := claims["email_verified"].(bool); name == "email" && !verified {
-			return ops.Caller{}, &ops.Error{Code: ops.NotAllowed, Message: textUnverified.With(said)}
+			return who, said, &ops.Error{Code: ops.NotAllowed, Message: textUnverified.With(said)}
 		}
 		user := users[said]
 		if user == "" {
-			return ops.Caller{}, &ops.Error{Code: ops.NotAllowed, Message: textNobody.With(said), Fix: textNobodyFix}
+			return who, said, &ops.Error{Code: ops.NotAllowed, Message: textNobody.With(said), Fix: textNobodyFix}
 		}
 		subject, _ := claims["sub"].(string)
-		return ops.Caller{Surface: ops.Web, ID: issuer + "#" + subject, User: user}, nil
+		return ops.Caller{Surface: ops.Web, ID: o.Issuer + "#" + subject, User: user}, said, nil
 	}
+	return o
 }
 
 // SlackClaims returns a function that finds the cluster user to whom a person in Slack
 // is linked.
-func SlackClaims(person func(ctx context.Context, team, user string) (ops.Caller, error)) func(context.Context, map[string]any) (ops.Caller, error) {
-	return func(ctx context.Context, claims map[string]any) (ops.Caller, error) {
+func SlackClaims(person func(ctx context.Context, team, user string) (ops.Caller, error)) func(context.Context, map[string]any) (ops.Caller, string, error) {
+	return func(ctx context.Context, claims map[string]any) (who ops.Caller, account string, err error) {
 		team, err := stringClaim(claims, "https://slack.com/team_id")
 		if err != nil {
-			return ops.Caller{}, err
+			return who, "", err
 		}
 		user, err := stringClaim(claims, "https://slack.com/user_id")
 		if err != nil {
-			return ops.Caller{}, err
+			return who, "", err
 		}
-		who, err := person(ctx, team, user)
+		who, err = person(ctx, team, user)
 		if err == nil && who.User == "" {
 			err = &ops.Error{Code: ops.NotAllowed, Message: textNotLinked, Fix: textNotLinkedFix}
 		}
 		who.Surface = ops.Web
-		return who, err
+		return who, team + "/" + user, err
 	}
 }
 

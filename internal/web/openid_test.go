@@ -22,10 +22,9 @@ import (
 // newOpenSite is a site whose users sign in at p.
 func newOpenSite(t testing.TB, p *identityProvider, from func(testing.TB, ...func(*web.Config)) *site, more ...func(*web.Config)) *site {
 	t.Helper()
-	o := web.OpenID{
+	o := web.Claim(web.OpenID{
 		Label: lang.Text{EN: "Sign in at the provider", ZH: "使用身份提供方登录"}, Issuer: p.url, ClientID: clientID, ClientSecret: p.secret, Scopes: []string{"profile"},
-		Who: web.Claim(p.url, "preferred_username", map[string]string{"ada": "alice"}),
-	}
+	}, "preferred_username", map[string]string{"ada": "alice"})
 	s := from(t, append([]func(*web.Config){func(c *web.Config) { c.OpenID = map[string]web.OpenID{"oidc": o} }}, more...)...)
 	p.callback = s.url + "/web/login/oidc/done"
 	return s
@@ -54,6 +53,21 @@ func hostOf(address string) string {
 		return ""
 	}
 	return u.Host
+}
+
+// Whoever the operator takes out of the table is signed out at the next request.
+func TestATableThatNamesAPersonNoMoreSignsThemOut(t *testing.T) {
+	p := newIdentityProvider(t)
+	users := map[string]string{"ada": "alice"}
+	s := newOpenSite(t, p, newSite, func(c *web.Config) {
+		c.OpenID["oidc"] = web.Claim(c.OpenID["oidc"], "preferred_username", users)
+	})
+	b := s.browser()
+	_, body := b.at(p)
+	require.Contains(t, body, "<span>alice</span>")
+	delete(users, "ada")
+	_, body = b.get("/web/jobs")
+	require.Contains(t, body, "<h1>Sign in</h1>")
 }
 
 func TestOneSignsInAtAProvider(t *testing.T) {
@@ -245,15 +259,15 @@ func TestAProviderThatWasAwayIsAskedAgain(t *testing.T) {
 
 // An address that its provider has not checked is nobody's.
 func TestAnAddressIsVerified(t *testing.T) {
-	who := web.Claim("https://id.example", "email", map[string]string{"ada@lab.example": "ada"})
+	who := web.Claim(web.OpenID{Issuer: "https://id.example"}, "email", map[string]string{"ada@lab.example": "ada"}).Who
 	for name, claims := range map[string]map[string]any{
 		"not said": {"email": "ada@lab.example", "sub": "1"}, "not verified": {"email": "ada@lab.example", "sub": "1", "email_verified": false},
 		"verified in words": {"email": "ada@lab.example", "sub": "1", "email_verified": "true"},
 	} {
-		_, err := who(t.Context(), claims)
+		_, _, err := who(t.Context(), claims)
 		require.Error(t, err, name)
 	}
-	c, err := who(t.Context(), map[string]any{"email": "ada@lab.example", "sub": "1", "email_verified": true})
+	c, _, err := who(t.Context(), map[string]any{"email": "ada@lab.example", "sub": "1", "email_verified": true})
 	require.NoError(t, err)
 	require.Equal(t, ops.Caller{Surface: ops.Web, ID: "https://id.example#1", User: "ada"}, c)
 }
@@ -262,16 +276,22 @@ func TestAnAddressIsVerified(t *testing.T) {
 func TestSlackSignsInWhoIsLinked(t *testing.T) {
 	p := newIdentityProvider(t)
 	p.says = map[string]any{"https://slack.com/team_id": "T1", "https://slack.com/user_id": "U1"}
+	linked := map[string]string{"T1/U1": "bob"}
 	s := newOpenSite(t, p, newSite, func(c *web.Config) {
 		o := c.OpenID["oidc"]
+		o.User = func(_ context.Context, id string) string { return linked[id] }
 		o.Who = web.SlackClaims(func(_ context.Context, team, user string) (ops.Caller, error) {
-			linked := map[string]string{"T1/U1": "bob"}
 			return ops.Caller{ID: team + "/" + user, User: linked[team+"/"+user], ReadOnly: true}, nil
 		})
 		c.OpenID["oidc"] = o
 	})
-	_, body := s.browser().at(p)
+	b := s.browser()
+	_, body := b.at(p)
 	require.Contains(t, body, "<span>bob</span>")
+	linked["T1/U1"] = "grace"
+	_, body = b.get("/web/jobs")
+	require.Contains(t, body, "<h1>Sign in</h1>", "the account is somebody else's now")
+	linked["T1/U1"] = "bob"
 	require.Equal(t, ops.Caller{Surface: ops.Web, ID: "T1/U1", User: "bob", ReadOnly: true}, s.audit[len(s.audit)-1].Who)
 
 	p.says["https://slack.com/user_id"] = "U2"

@@ -5,11 +5,13 @@
 package web
 
 import (
+	"context"
 	"embed"
 	"html/template"
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/pace"
 )
 
 //go:embed static templates
@@ -33,6 +36,9 @@ type Config struct {
 	Proof Proof
 	// OpenID are the providers at which people sign in, by the word in their addresses.
 	OpenID map[string]OpenID
+	// SlackUser returns the cluster user to whom a person in Slack (T…/U…) is linked now,
+	// or ""; nil: this server does not serve Slack.
+	SlackUser func(ctx context.Context, id string) string
 	// Operators are the cluster users who may act on others' jobs and decide about
 	// requests.
 	Operators []string
@@ -48,6 +54,7 @@ type Server struct {
 	streams chan struct{} // holds one element for each open stream
 
 	providers map[string]*provider
+	pace      *pace.Limiter
 
 	accountsMu sync.Mutex
 	accounts   map[string]userAccounts // by cluster and user
@@ -62,7 +69,10 @@ const mostStreams = 500
 
 // New returns the page's server.
 func New(cfg Config) (*Server, error) {
-	s := &Server{cfg: cfg, streams: make(chan struct{}, mostStreams), providers: map[string]*provider{}, accounts: map[string]userAccounts{}}
+	s := &Server{
+		cfg: cfg, streams: make(chan struct{}, mostStreams), providers: map[string]*provider{}, accounts: map[string]userAccounts{},
+		pace: pace.New(pace.OfPrograms),
+	}
 	for by, o := range cfg.OpenID {
 		s.providers[by] = &provider{OpenID: o, callback: strings.TrimSuffix(cfg.URL, "/") + "/web/login/" + by + "/done"}
 	}
@@ -157,6 +167,11 @@ func (s *Server) requireSignIn(show func(*visit) error) http.HandlerFunc {
 			return
 		}
 		v := &visit{s: s, w: w, r: r, who: who, lang: langOf(r)}
+		if wait, ok := s.pace.Take(who.User, s.cfg.Service.Now()); !ok {
+			w.Header().Set("Retry-After", strconv.Itoa(pace.Seconds(wait)))
+			v.problem(http.StatusTooManyRequests, &ops.Error{Code: ops.Failed, Message: pace.Said(wait)})
+			return
+		}
 		if err := show(v); err != nil && r.Context().Err() == nil {
 			v.failed(err)
 		}
@@ -171,6 +186,11 @@ func (v *visit) failed(err error) {
 		status = http.StatusBadGateway
 		v.s.cfg.Log.Warn("web: a page failed", "path", v.r.URL.Path, "error", err)
 	}
+	v.problem(status, e)
+}
+
+// problem shows an error, in the form that the page or its script asked for.
+func (v *visit) problem(status int, e *ops.Error) {
 	said := e.In(v.lang)
 	if strings.HasSuffix(v.r.URL.Path, ".json") {
 		v.json(status, said)

@@ -42,6 +42,19 @@ const (
 	codesPerHour = 600
 )
 
+// A signIn is who is signed in, and by which linked account; both By and Account are empty for
+// whoever has proved on the cluster who they are.
+type signIn struct {
+	ops.Caller
+	// By is the provider's word, or BySlack.
+	By string `json:"by,omitempty"`
+	// Account is the provider's name of the account.
+	Account string `json:"account,omitempty"`
+}
+
+// BySlack is the word for accounts in Slack, as T…/U….
+const BySlack = "slack"
+
 // A waitingCode is the code shown to a browser that wants to sign in.
 type waitingCode struct {
 	Code string    `json:"code"`
@@ -56,8 +69,12 @@ func Link(ctx context.Context, svc *ops.Service, who ops.Caller, to string) (str
 		return "", err
 	}
 	ticket := rand.Text()
-	who.Surface = ops.Web
-	if err := docs.Put(ctx, docTicket, digest(ticket), who, svc.Now().Add(ticketLife)); err != nil {
+	k := signIn{Caller: who}
+	if who.Surface == ops.Slack {
+		k.By, k.Account = BySlack, who.ID
+	}
+	k.Surface = ops.Web
+	if err := docs.Put(ctx, docTicket, digest(ticket), k, svc.Now().Add(ticketLife)); err != nil {
 		return "", err
 	}
 	return "/web/login?" + url.Values{"ticket": {ticket}, "to": {cmp.Or(to, "/web/jobs")}}.Encode(), nil
@@ -70,7 +87,8 @@ func digest(secret string) string {
 }
 
 // caller returns who is signed in. The configuration at the time of the request, not of
-// the sign-in, decides whether they are an operator.
+// the sign-in, decides whether they are an operator, and whether they are still linked to
+// the cluster user.
 func (s *Server) caller(r *http.Request) (ops.Caller, bool) {
 	c, err := r.Cookie(cookieName)
 	if err != nil {
@@ -80,10 +98,20 @@ func (s *Server) caller(r *http.Request) (ops.Caller, bool) {
 	if err != nil {
 		return ops.Caller{}, false
 	}
-	var who ops.Caller
-	ok, err := docs.Get(r.Context(), docSession, digest(c.Value), s.cfg.Service.Now(), &who)
-	who.Operator = slices.Contains(s.cfg.Operators, who.User)
-	return who, ok && err == nil
+	var k signIn
+	ok, err := docs.Get(r.Context(), docSession, digest(c.Value), s.cfg.Service.Now(), &k)
+	k.Operator = slices.Contains(s.cfg.Operators, k.User)
+	return k.Caller, ok && err == nil && s.linked(r.Context(), k)
+}
+
+// linked reports whether the account that somebody has signed in by is still the cluster
+// user's.
+func (s *Server) linked(ctx context.Context, k signIn) bool {
+	user := s.cfg.SlackUser
+	if p := s.providers[k.By]; k.By != BySlack && p != nil {
+		user = p.User
+	}
+	return k.By == "" || user != nil && user(ctx, k.Account) == k.User
 }
 
 // A loginPage shows how to sign in.
@@ -106,9 +134,9 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		p.Problem = ops.AsError(err).In(l).Message
 	case p.Ticket != "":
-		var who ops.Caller
-		ok, err := docs.Get(r.Context(), docTicket, digest(p.Ticket), s.cfg.Service.Now(), &who)
-		if p.User = who.User; err != nil || !ok {
+		var k signIn
+		ok, err := docs.Get(r.Context(), docTicket, digest(p.Ticket), s.cfg.Service.Now(), &k)
+		if p.User = k.User; err != nil || !ok {
 			p.Ticket, p.Problem = "", textTicketOver.In(l)
 		}
 	}
@@ -155,9 +183,9 @@ func (s *Server) codeFor(w http.ResponseWriter, r *http.Request) (string, error)
 
 // signIn accepts a one-time link or a proof, and starts a session.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
-	who, err := s.authenticate(r)
+	k, err := s.authenticate(r)
 	if err == nil {
-		err = s.startSession(w, r, who)
+		err = s.startSession(w, r, k)
 	}
 	if err != nil {
 		s.refuse(w, r, err)
@@ -176,19 +204,19 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}})
 }
 
-// startSession signs who in at the browser, and audits it.
-func (s *Server) startSession(w http.ResponseWriter, r *http.Request, who ops.Caller) error {
+// startSession signs somebody in at the browser, and audits it.
+func (s *Server) startSession(w http.ResponseWriter, r *http.Request, k signIn) error {
 	docs, err := s.cfg.Service.Docs()
 	if err != nil {
 		return err
 	}
 	session, now := rand.Text()+rand.Text(), s.cfg.Service.Now()
-	if err := docs.Put(r.Context(), docSession, digest(session), who, now.Add(sessionLife)); err != nil {
+	if err := docs.Put(r.Context(), docSession, digest(session), k, now.Add(sessionLife)); err != nil {
 		return err
 	}
 	s.cookie(w, cookieName, session, sessionLife)
 	if s.cfg.Service.Audit != nil {
-		s.cfg.Service.Audit(r.Context(), ops.AuditEntry{At: now, Who: who, Op: "sign-in"})
+		s.cfg.Service.Audit(r.Context(), ops.AuditEntry{At: now, Who: k.Caller, Op: "sign-in"})
 	}
 	return nil
 }
@@ -213,12 +241,11 @@ func (s *Server) pendingCode(r *http.Request) (k waitingCode, key string, err er
 }
 
 // authenticate returns who proves their identity by this request.
-func (s *Server) authenticate(r *http.Request) (ops.Caller, error) {
+func (s *Server) authenticate(r *http.Request) (who signIn, err error) {
 	docs, err := s.cfg.Service.Docs()
 	if err != nil {
-		return ops.Caller{}, err
+		return who, err
 	}
-	var who ops.Caller
 	if ticket := r.PostFormValue("ticket"); ticket != "" {
 		ok, err := docs.Take(r.Context(), docTicket, digest(ticket), s.cfg.Service.Now(), &who)
 		if err == nil && !ok {
@@ -244,7 +271,8 @@ func (s *Server) authenticate(r *http.Request) (ops.Caller, error) {
 	if err := docs.Delete(r.Context(), docCode, key); err != nil {
 		return who, err
 	}
-	return ops.Caller{Surface: ops.Web, ID: owner.Name, User: owner.Name}, nil
+	who.Caller = ops.Caller{Surface: ops.Web, ID: owner.Name, User: owner.Name}
+	return who, nil
 }
 
 // logout ends a session.

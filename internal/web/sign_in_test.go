@@ -51,6 +51,32 @@ func TestNobodyIsSignedInByALinkThatIsOnlyLookedAt(t *testing.T) {
 	}
 }
 
+// A sign-in from Slack ends with the link to the cluster user, at the next request.
+func TestASignInEndsWithItsLink(t *testing.T) {
+	user := "alice"
+	s := newSite(t, func(c *web.Config) {
+		c.SlackUser = func(_ context.Context, id string) string {
+			require.Equal(t, "T1/U1", id)
+			return user
+		}
+	})
+	link, err := web.Link(t.Context(), s.svc, ops.Caller{Surface: ops.Slack, ID: "T1/U1", User: "alice"}, "")
+	require.NoError(t, err)
+	u, err := url.Parse(link)
+	require.NoError(t, err)
+	b := s.browser()
+	_, body := b.post("/web/login", u.Query())
+	require.Contains(t, body, "<h1>Jobs</h1>")
+	user = ""
+	_, body = b.get("/web/jobs")
+	require.Contains(t, body, "<h1>Sign in</h1>")
+	status, _ := b.post("/web/do", url.Values{"op": {"cancel"}, "word": {"6"}})
+	require.Equal(t, http.StatusUnauthorized, status)
+	user = "alice"
+	_, body = b.get("/web/jobs")
+	require.Contains(t, body, "<h1>Jobs</h1>")
+}
+
 // A one-time link is valid for ten minutes, a sign-in for twelve hours; a cookie that nobody gave is none.
 func TestSignInsEnd(t *testing.T) {
 	s := newSite(t)

@@ -34,6 +34,9 @@ func (v *visit) stream(state func() (any, error)) error {
 	last := ""
 	end := time.After(streamLife)
 	for {
+		if _, ok := v.s.caller(v.r); !ok {
+			return nil // signed out or unlinked meanwhile
+		}
 		now, err := state()
 		if err != nil {
 			now = map[string]string{"problem": err.Error()}

@@ -189,12 +189,46 @@ func diagnoseStream(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOu
 	return DiagnoseOut{Report: r}, unreadableLogs(err)
 }
 
-// DiagnoseJob diagnoses a job by its id.
-func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseOut, err error) {
+// DiagnoseJob diagnoses a job by its id, and looks for a change that would repair it.
+func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, error) {
+	out, j, err := findCause(ctx, c, in)
+	if err == nil {
+		out.offerChange(ctx, c, j)
+	}
+	return out, err
+}
+
+// DiagnoseFailure diagnoses a job that has failed, for a message about its end. Whoever else
+// tells of the same end says what the same diagnosis found.
+func DiagnoseFailure(ctx context.Context, c *ops.Call, j slurm.Job) (out DiagnoseOut, err error) {
+	out.Report, err = c.Failures.Of(ctx, j, c.Now(), func() (report.Report, error) {
+		found, _, err := findCause(ctx, c, DiagnoseIn{Target: string(j.ID), OnCluster: ops.OnCluster{Cluster: j.Cluster}})
+		return found.Report, err
+	})
+	if err == nil {
+		out.offerChange(ctx, c, j)
+	}
+	return out, err
+}
+
+// offerChange adds a change that would repair the job.
+func (o *DiagnoseOut) offerChange(ctx context.Context, c *ops.Call, j slurm.Job) {
+	if o.NoLog.EN != "" {
+		return
+	}
+	var unknown error
+	if o.Fix, unknown = launch.PatchFor(ctx, c, j.Cluster, j.ID, o.Report); unknown != nil && o.Found() {
+		o.FixUnknown = lang.Said(unknown).In(c.Lang)
+	}
+}
+
+// findCause is DiagnoseJob without a change. It also returns the job.
+func findCause(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseOut, of slurm.Job, err error) {
 	cl, j, err := launch.JobOrStep(ctx, c, in.Cluster, slurm.JobID(in.Target))
 	if err != nil {
-		return DiagnoseOut{}, err
+		return DiagnoseOut{}, j, err
 	}
+	of, of.Cluster = j, cl.Name()
 	defer func() {
 		out.Page = c.JobPage(cl.Name(), j.ID)
 		if err == nil && out.Class == outcome.SlurmCancelled {
@@ -205,7 +239,7 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 	if j.State == slurm.Pending {
 		out.WaitsFor = cmp.Or(j.Reason, "None")
 		if j.Restarts == 0 || len(paths) == 0 {
-			return DiagnoseOut{}, notStarted(j, out.WaitsFor)
+			return DiagnoseOut{}, of, notStarted(j, out.WaitsFor)
 		}
 		// What is to be explained is how the run before the requeue ended.
 		j.State, j.Reason = "ENDED", ""
@@ -219,7 +253,7 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 		r, err := diagnose.Run(ctx, logfile.NoLogs(), diagnose.FromJob(j))
 		r.NoLog, _ = missingLog(j)
 		r.Finish()
-		return DiagnoseOut{Report: r}, err
+		return DiagnoseOut{Report: r}, of, err
 	}
 	paths, older := writtenSince(paths, j)
 	c.Step(1, 3, ops.Counted(len(paths), "log").In(c.Lang))
@@ -229,15 +263,11 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 		out.Report, err = readHere(ctx, c, j, given, paths)
 	}
 	if err != nil {
-		return out, err
+		return out, of, err
 	}
 	out.Older = older
 	c.Step(2, 3, "")
-	var unknown error
-	if out.Fix, unknown = launch.PatchFor(ctx, c, cl.Name(), j.ID, out.Report); unknown != nil && out.Found() {
-		out.FixUnknown = lang.Said(unknown).In(c.Lang)
-	}
-	return out, nil
+	return out, of, nil
 }
 
 // Requeues returns how the earlier runs of a job ended that was requeued and has not ended.

@@ -30,7 +30,7 @@ var followUps = []followUp{
 	{lazy.New(`(?i)\branks?\b|\bgpus?\b|\bprocess(?:es)?\b|哪(?:个|张).{0,3}(?:卡|进程)`), Report.aboutRank},
 	{lazy.New(`(?i)\bwhen\b|\bwhat time\b|\bhow (?:long|far)\b|\biteration\b|\bstep\b|什么时候|几点|何时|多久|第几步|迭代`), Report.when},
 	{lazy.New(`(?i)\bhow (?:do|can|should|would) (?:i|we|you)\b.*\b(?:fix|solve|avoid|prevent|mend)|\bfix|\bsolve|` +
-		`\bwhat (?:should|can|do|must|now)\b|\bwhat to do\b|\bnext\b|\badvice\b|\bremed|怎么办|怎么修|如何(?:修|解决|处理)|怎么解决|解决办法|建议|下一步`), Report.whatToDo},
+		`\bwhat (?:should|can|do|must|now)\b|\bwhat to do\b|\bnext\b|\badvice\b|\bremed|怎么办|怎么[修改调]|[改调]什么|如何(?:修|解决|处理)|怎么解决|解决办法|建议|下一步`), Report.whatToDo},
 	{lazy.New(`(?i)\bwho(?:se)?\b|\bfault\b|\bblame\b|\bhardware\b|\bmy (?:own )?(?:bug|code|script)\b|谁|责任|硬件|代码(?:问题|的问题|错)`), Report.whoActs},
 	{lazy.New(`(?i)\bline\b|\bshow\b|\bevidence\b|\bproof\b|\bprove|\bhow do you know\b|\bsure\b|\btraceback\b|\bstack\b|` +
 		`\blog\b|\bcode\b|\bfile\b|哪一行|证据|日志|堆栈|依据|确定吗`), Report.fromWhichLines},
