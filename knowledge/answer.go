@@ -308,10 +308,11 @@ func (a *Answerer) find(ctx context.Context, q Question) finding {
 		}
 		return finding{Answer: computedAnswer(r, related, q.Lang), computed: r.Text, near: near}
 	}
-	if !sure || unknownName(q.Text) {
+	named := aboutNames(q.Text, near)
+	if !sure || len(named) == 0 || unknownName(q.Text) {
 		return finding{Answer: declined(near, q.Lang), near: near}
 	}
-	return finding{Answer: passagesAnswer(near, q.Lang), near: near}
+	return finding{Answer: passagesAnswer(named, q.Lang), near: near}
 }
 
 var (

@@ -140,9 +140,9 @@ func TestDistinct(t *testing.T) {
 		}
 		return all
 	}
-	require.Equal(t, []string{"a", "c", "d", "e"}, ids(distinct(near, 9)), "what the site says of itself counts")
-	require.Equal(t, []string{"a", "c"}, ids(distinct(near, 2)))
-	require.Empty(t, distinct(near, 0))
+	require.Equal(t, []string{"a", "c", "d", "e"}, ids(distinct(near, 9, nil)), "what the site says of itself counts")
+	require.Equal(t, []string{"a", "c"}, ids(distinct(near, 2, nil)))
+	require.Empty(t, distinct(near, 0, nil))
 }
 
 func TestCitedTools(t *testing.T) {
@@ -216,8 +216,9 @@ func TestFlagPassage(t *testing.T) {
 	require.Equal(t, 1.0, of("what is the default of --num-layers", told).Score)
 	require.Equal(t, 0.7, of("which value of --num-layers should I take as the default for my small language model experiments", told).Score)
 	require.Equal(t, 1.2, of("what is the default of --num-layers", Passage{Score: 1.2}).Score)
-	require.Equal(t, 0.7, of("what is --num-layers", Passage{Text: "another", Score: 0.7}).Score)
-	require.Equal(t, minScore, of("what is --num-layers", Passage{Text: "another", Score: 0.01}).Score)
+	require.Equal(t, 1.0, of("what is --num-layers", Passage{Text: "another", Score: 0.7}).Score, "the question asks for the name alone")
+	require.Equal(t, 0.7, of("is --num-layers all that decides how large my language model becomes", Passage{Text: "another", Score: 0.7}).Score)
+	require.Equal(t, minScore, of("is --num-layers all that decides how large my language model becomes", Passage{Text: "another", Score: 0.01}).Score)
 	require.Equal(t, 1.0, of("what is --num-layers").Score)
 	require.Empty(t, of("--num-layers or --hidden-size"), "two are a comparison")
 	require.Empty(t, of("error: --num-layers is wrong"), "a message was pasted")

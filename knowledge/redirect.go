@@ -2,13 +2,11 @@ package knowledge
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
-	"github.com/megatron-ops/megatron-ops/knowledge/names"
 )
 
 // Some texts are requests and no questions: to act on jobs, to show a secret, to
@@ -206,21 +204,4 @@ func findRedirect(text string) (redirectRule, bool) {
 		}
 	}
 	return redirectRule{}, false
-}
-
-var (
-	variablePattern = lazy.New(`\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b`)
-	pastedMessage   = lazy.New(`(?i)unrecogni[sz]ed|not (?:accepted|recogni[sz]ed|known)|不认|error|traceback|no such option|invalid|exception|warn|timeout`)
-)
-
-// unknownName reports whether a question names only options and variables that no
-// tool has. It is false for a pasted message.
-func unknownName(text string) bool {
-	if pastedMessage.MatchString(text) {
-		return false
-	}
-	options, variables := optionPattern.FindAllStringSubmatch(text, -1), variablePattern.FindAllString(text, -1)
-	known := slices.ContainsFunc(options, func(m []string) bool { return names.Option(m[1]) }) ||
-		slices.ContainsFunc(variables, names.Variable)
-	return len(options)+len(variables) > 0 && !known
 }

@@ -57,10 +57,17 @@ var narrow = []struct{ card, question *lazy.Pattern }{
 	{lazy.New(` .*\bDocker\b`), lazy.New(`(?i)docker|contain|image|mount|template|容器|镜像|挂载|模板`)},
 }
 
+// quotable matches the ids of the rows of Slurm's messages, whose titles are the messages.
+var quotable = lazy.New(`^slurm-message\.`)
+
 // meantFor reports whether a card is meant for a question with these keys of terms. A card
-// about one of Megatron's messages is meant for a question that quotes it.
+// about a message is meant for a question that quotes it.
 func meantFor(c cards.Card, question string, keys map[string]bool) bool {
-	if message, ok := library.Message(c); ok {
+	message, ok := library.Message(c)
+	if quotable.MatchString(c.ID) {
+		message, ok = c.Title.EN, true
+	}
+	if ok {
 		return index.Shared(index.Terms(message), keys) >= quotedLeast
 	}
 	for _, n := range narrow {
@@ -92,7 +99,8 @@ func (a *Answerer) Search(ctx context.Context, question string, l lang.Lang, n i
 // to be shown.
 func (a *Answerer) nearest(ctx context.Context, question string, l lang.Lang) (near []Passage, sure bool) {
 	near, other := a.rank(ctx, question, l, 2*nearestCount)
-	near = distinct(near, nearestCount)
+	asked, _ := namesIn(question)
+	near = distinct(near, nearestCount, asked)
 	if len(near) == 0 {
 		return near, false
 	}
@@ -116,9 +124,10 @@ func (a *Answerer) nearest(ctx context.Context, question string, l lang.Lang) (n
 const sameShare = 0.6
 
 // distinct returns the first n passages without redundant ones. The site's own
-// passages are never redundant. Of the passages about Megatron's error messages only
-// the first is kept, because they are worded alike.
-func distinct(near []Passage, n int) []Passage {
+// passages and those that have an asked name as their title are never redundant. Of the
+// passages about Megatron's error messages only the first is kept, because they are
+// worded alike.
+func distinct(near []Passage, n int, asked []string) []Passage {
 	var list []Passage
 	var kept []map[string]bool // the terms of each passage in list
 	checks := 0
@@ -132,7 +141,8 @@ func distinct(near []Passage, n int) []Passage {
 			}
 		}
 		terms := p.terms()
-		if !p.local && slices.ContainsFunc(kept, func(earlier map[string]bool) bool { return index.Shared(terms, earlier) > sameShare }) {
+		own := p.local || slices.Contains(asked, joined(p.Title))
+		if !own && slices.ContainsFunc(kept, func(earlier map[string]bool) bool { return index.Shared(terms, earlier) > sameShare }) {
 			continue
 		}
 		list, kept = append(list, p), append(kept, index.Keys(terms))
@@ -349,7 +359,7 @@ func flagPassage(question string, l lang.Lang, near []Passage) (Passage, bool) {
 	}.With(f.Name, kind, def, f.Group, also)
 	score := 1.0
 	switch {
-	case len(near) > 0 && wanted && !saysMore(question):
+	case len(near) > 0 && onlyNames(question):
 		score = max(score, near[0].Score)
 	case len(near) > 0: // the question is about more than the flag: rank below the nearest passage
 		score = max(minScore, near[0].Score)

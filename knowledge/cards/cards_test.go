@@ -33,6 +33,7 @@ func TestCardsAreComplete(t *testing.T) {
 // wholePages are pages without anchors, which many cards may share.
 var wholePages = []string{
 	"/elastic/run.html", "/job_reason_codes.html", "/analyzing-xid-catalog.html", "/torch_nccl_environment_variables.html",
+	"/05-appendices/environment-variables.html",
 }
 
 // A card's URL is the page that states the fact: never the front page of a site or a

@@ -70,6 +70,7 @@ const (
 	result  purpose = iota // the question asks for a value computed from them
 	setting                // they often only describe the situation
 	failure                // they say how a program ended; the question asks what they mean
+	meaning                // there are none: the question asks what a name such as BOOT_FAIL means
 )
 
 const (
@@ -105,7 +106,7 @@ var answerers = []answerer{
 	{"Tasks", guide, sbatch + "#OPT_ntasks-per-node", tasks, setting},
 	{"World size", run, "", world, setting},
 	{"Releases of Megatron-LM", run, "", releases, result},
-	{"States", guide, "https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES", state, result},
+	{"States", guide, "https://slurm.schedmd.com/squeue.html#SECTION_JOB-STATE-CODES", state, meaning},
 }
 
 // Answer computes an answer. ok is false where the question asks for nothing that can be
@@ -115,8 +116,8 @@ func Answer(text string, l lang.Lang) (Result, bool) {
 	q := &question{text: text, low: low, lang: l, cfg: readConfig(inPercent.ReplaceAllString(low, " ; "))}
 	for _, a := range answerers {
 		if t := a.answer(q); t != "" {
-			asked := q.explainsProblem(a.purpose) || !q.describesProblem(t)
-			return Result{Text: t, Skill: a.skill, Section: a.section, URL: a.url, Setting: a.purpose != result, asked: asked}, true
+			asked := q.explainsProblem(a.purpose) || !q.describesProblem(t, a.purpose)
+			return Result{Text: t, Skill: a.skill, Section: a.section, URL: a.url, Setting: a.purpose == setting || a.purpose == failure, asked: asked}, true
 		}
 	}
 	return Result{}, false

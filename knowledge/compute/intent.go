@@ -3,11 +3,16 @@ package compute
 import (
 	"slices"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // A question may ask for a value computed from its numbers. Or the numbers only describe
 // the situation, and it asks about a failure, a pasted message, a procedure or a reason.
 // The words of the question show its intent, the numbers do not.
+
+// stateNames matches words in capitals, such as job states.
+var stateNames = lazy.New(`\b[A-Z_]{3,}\b`)
 
 // Expressions over the folded question.
 var (
@@ -55,12 +60,21 @@ func (q *question) any(exprs []string, s string) bool {
 // describesProblem reports whether the question describes a failure, or asks for a
 // procedure or a reason, so that its numbers only describe the situation. It is false for
 // the answer with a dependency, which is itself a procedure, with a failure as a possible
-// condition ("run it if job 7 fails").
-func (q *question) describesProblem(answer string) bool {
+// condition ("run it if job 7 fails"). A job state that is asked for, such as BOOT_FAIL, is a
+// name and describes no failure.
+func (q *question) describesProblem(answer string, p purpose) bool {
 	if strings.Contains(answer, "--dependency=") {
 		return false
 	}
 	low := q.low
+	if p == meaning {
+		low = fold(stateNames.ReplaceAllStringFunc(q.text, func(word string) string {
+			if slices.ContainsFunc(Codes, func(c Code) bool { return c.Kind == "job" && c.Long == word }) {
+				return " "
+			}
+			return word
+		}))
+	}
 	for _, e := range harmlessWords {
 		low = compiled(e).ReplaceAllString(low, " ")
 	}

@@ -32,7 +32,10 @@ var topics = map[string]string{
 	"reason.QOSGrp": "pending-reasons-QOSGrp", "reason.QOSMax": "pending-reasons-QOSMax", "rec.": "accounting", "run.": "launch",
 	"sb.": "everyday-commands", "size.": "model-sizes", "slurm.": "cluster-use", "srun.": "srun", "state.": "states-explained",
 	"step.": "steps", "sub.": "submission", "tok.": "data", "torch.": "pytorch", "variable.": "environment-variables",
-	"variable.NCCL_": "nccl-variables", "variable.SLURM_": "slurm-variables", "xid.": "xid-errors",
+	"sacct.": "accounting-fields", "scontrol.": "scontrol", "squeue.": "queue-fields", "squeue-letter.": "queue-letters",
+	"variable.NCCL_": "nccl-variables", "variable.NCCL_IB_": "nccl-infiniband-variables",
+	"variable.NCCL_M": "nccl-m-to-n-variables", "variable.NCCL_N": "nccl-m-to-n-variables", "variable.SBATCH_": "sbatch-variables", "variable.SLURM_": "slurm-variables",
+	"variable.SLURM_JOB_": "slurm-job-variables", "variable.SLURM_STEP_": "slurm-job-variables", "xid.": "xid-errors",
 }
 
 // topic returns the name of the page for a card id.

@@ -1,0 +1,104 @@
+package knowledge
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/knowledge/index"
+	"github.com/megatron-ops/megatron-ops/knowledge/names"
+)
+
+var (
+	variablePattern = lazy.New(`\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b`)
+	pastedMessage   = lazy.New(`(?i)unrecogni[sz]ed|not (?:accepted|recogni[sz]ed|known)|不认|error|traceback|no such option|invalid|exception|warn|timeout`)
+)
+
+// unknownName reports whether a question names only options and variables that no
+// tool has. It is false for a pasted message.
+func unknownName(text string) bool {
+	if pastedMessage.MatchString(text) {
+		return false
+	}
+	options, variables := optionPattern.FindAllStringSubmatch(text, -1), variablePattern.FindAllString(text, -1)
+	known := slices.ContainsFunc(options, func(m []string) bool { return names.Option(m[1]) }) ||
+		slices.ContainsFunc(variables, names.Variable)
+	return len(options)+len(variables) > 0 && !known
+}
+
+var (
+	// settingPattern matches words of several parts written as one, such as MaxArraySize:
+	// Slurm's settings, fields and reasons, but also products.
+	settingPattern = lazy.New(`\b[A-Za-z]+[a-z0-9][A-Z][A-Za-z0-9]*\b`)
+	// aboutSlurm matches questions in which such a word is a name of Slurm.
+	aboutSlurm = lazy.New(`(?i)\bslurm|\bsacct|\bsqueue\b|\bscontrol\b|\bsinfo\b|\bsbatch\b|\bsrun\b|\breason\b|原因`)
+)
+
+// asksName is the number of terms that a question about names has at most besides them.
+const asksName = 4
+
+// namesIn returns the names in a question, as joined returns them, and the rest of it.
+// Beside a setting or a field, an option only says where that is shown.
+func namesIn(question string) (asked []string, rest string) {
+	var options, settings []string
+	for _, m := range optionPattern.FindAllStringSubmatch(question, -1) {
+		options = append(options, m[1])
+	}
+	options = append(options, variablePattern.FindAllString(question, -1)...)
+	if aboutSlurm.MatchString(question) {
+		settings = settingPattern.FindAllString(question, -1)
+	}
+	rest = question
+	for _, name := range slices.Concat(options, settings) {
+		rest = strings.Replace(rest, name, " ", 1)
+	}
+	asked = options
+	if len(settings) > 0 {
+		asked = settings
+	}
+	for i, name := range asked {
+		asked[i] = joined(name)
+	}
+	return asked, rest
+}
+
+// onlyNames reports whether a question asks for names and hardly says more.
+func onlyNames(question string) bool {
+	asked, rest := namesIn(question)
+	return len(asked) > 0 && len(index.Terms(rest)) <= asksName
+}
+
+// aboutNames returns the passages for a question about names: options, variables and
+// settings such as MaxArraySize. They are near itself where one of the passages to be
+// shown has a name, else those of near that have one, or none, because the meaning of
+// another name is no answer. It returns near for any other question, and for a pasted
+// message.
+func aboutNames(question string, near []Passage) []Passage {
+	asked, _ := namesIn(question)
+	if !onlyNames(question) || pastedMessage.MatchString(question) {
+		return near
+	}
+	var with []Passage
+	for i, p := range near {
+		text := joined(p.Title + " " + p.Text)
+		if p.local || slices.ContainsFunc(asked, func(name string) bool { return strings.Contains(text, name) }) {
+			if i < maxShown {
+				return near
+			}
+			with = append(with, p)
+		}
+	}
+	return with
+}
+
+// joined returns the letters and digits of a text in lower case, so that one spelling of
+// a name is found in another.
+func joined(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, text)
+}
