@@ -49,6 +49,9 @@ type DiagnoseOut struct {
 	WaitsFor string `json:"waits_for,omitempty"`
 	// CancelledBy is who cancelled the job, where Slurm's accounts tell.
 	CancelledBy string `json:"cancelled_by,omitempty"`
+	// OtherLimit is set where Slurm ended the job as at a time limit and it was still within
+	// its own: what that means, and what to do.
+	OtherLimit string `json:"other_limit,omitempty"`
 	// Answer answers Question.
 	Answer string `json:"answer,omitempty"`
 	// Page is the address of the job's page, where browsers reach one.
@@ -73,6 +76,9 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 	}
 	if o.CancelledBy != "" {
 		d.Sections = append(d.Sections, view.Section{Text: lang.Text{EN: "Slurm's accounts say that %s cancelled it.", ZH: "Slurm 记账显示由 %s 取消。"}.With(o.CancelledBy).In(l)})
+	}
+	if o.OtherLimit != "" { // before the advice for a job that needs more time
+		d.Sections = append([]view.Section{{Text: o.OtherLimit}}, d.Sections...)
 	}
 	if o.FixUnknown != "" {
 		d.Sections = append(d.Sections, view.Section{Text: lang.Text{EN: "No change is offered: %s", ZH: "未给出修改建议：%s"}.With(o.FixUnknown).In(l)})
@@ -200,6 +206,10 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 		if err == nil && out.Class == outcome.SlurmCancelled {
 			out.CancelledBy = CancelledBy(ctx, cl, j)
 		}
+		if early := j.ExplainState(); err == nil && out.Class == outcome.SlurmTimeLimit && early != j.State.Explain().Meaning {
+			said := lang.Text{EN: "It %s (%s of %s). What to do: %s.", ZH: "%s（已运行 %s，时限 %s）。处理办法：%s。"}
+			out.OtherLimit = said.With(early.Says, ops.Duration(j.ElapsedS), ops.Duration(*j.TimeLimitS), early.Do).In(c.Lang)
+		}
 	}()
 	paths := logFiles(ctx, c, cl.Name(), j)
 	if j.State == slurm.Pending {
@@ -246,7 +256,7 @@ func Requeues(ctx context.Context, cl ops.Cluster, j slurm.Job) []slurm.State {
 	if j.Restarts == 0 || len(j.Requeues) > 0 || j.State.Ended() {
 		return j.Requeues
 	}
-	return inAccounts(ctx, cl, j.ID).Requeues
+	return InAccounts(ctx, cl, j.ID).Requeues
 }
 
 // notStarted is the error about a job that waits and has no run that can be diagnosed.
