@@ -110,7 +110,7 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 	if in.Steps {
 		s, err := ops.Capable[interface {
 			Steps(context.Context, slurm.JobID) ([]slurm.Step, error)
-		}](cl, "steps")
+		}](cl, lang.Text{EN: "list the steps of a job", ZH: "列出作业的步骤"})
 		if err != nil {
 			return out, err
 		}
