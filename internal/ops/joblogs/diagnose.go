@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -52,6 +54,9 @@ type DiagnoseOut struct {
 	// OtherLimit is set where Slurm ended the job as at a time limit and it was still within
 	// its own: what that means, and what to do.
 	OtherLimit string `json:"other_limit,omitempty"`
+	// FailedTasks names the tasks of an array that failed, where several did: each is a run
+	// of its own, and the report is about one of them.
+	FailedTasks []slurm.JobID `json:"failed_tasks,omitempty"`
 	// Answer answers Question.
 	Answer string `json:"answer,omitempty"`
 	// Page is the address of the job's page, where browsers reach one.
@@ -77,6 +82,11 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 	if o.CancelledBy != "" {
 		d.Sections = append(d.Sections, view.Section{Text: lang.Text{EN: "Slurm's accounts say that %s cancelled it.", ZH: "Slurm 记账显示由 %s 取消。"}.With(o.CancelledBy).In(l)})
 	}
+	if n := len(o.FailedTasks); n > 0 {
+		each := lang.Text{EN: "%d tasks of the array failed, each a run of its own; this is about one of them: %s.", ZH: "该数组有 %d 个任务失败，各自独立；以上只针对其中一个：%s。"}
+		d.Sections = append(d.Sections, view.Section{Text: each.With(n, shortList(o.FailedTasks)).In(l)})
+		d.Next = append(d.Next, "diagnose "+string(o.FailedTasks[0]))
+	}
 	if o.OtherLimit != "" { // before the advice for a job that needs more time
 		d.Sections = append([]view.Section{{Text: o.OtherLimit}}, d.Sections...)
 	}
@@ -88,6 +98,19 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 		d.Next = append([]string{o.Fix.Command()}, d.Next...)
 	}
 	return d
+}
+
+// shortList joins the first ids and says how many follow.
+func shortList(ids []slurm.JobID) string {
+	const most = 8
+	var words []string
+	for _, id := range ids[:min(len(ids), most)] {
+		words = append(words, string(id))
+	}
+	if more := len(ids) - most; more > 0 {
+		words = append(words, fmt.Sprintf("… (+%d)", more))
+	}
+	return strings.Join(words, ", ")
 }
 
 // Diagnose returns the operation diagnose.
@@ -242,12 +265,36 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 		return out, err
 	}
 	out.Older = older
+	if len(j.Tasks) > 0 && out.Found() {
+		out.FailedTasks = failedTasks(ctx, cl, j.ID)
+	}
 	c.Step(2, 3, "")
 	var unknown error
 	if out.Fix, unknown = launch.PatchFor(ctx, c, cl.Name(), j.ID, out.Report); unknown != nil && out.Found() {
 		out.FixUnknown = lang.Said(unknown).In(c.Lang)
 	}
 	return out, nil
+}
+
+// failedTasks returns the tasks of an array that failed, if there are several, in the order
+// in which they ended.
+func failedTasks(ctx context.Context, cl ops.Cluster, array slurm.JobID) (ids []slurm.JobID) {
+	past, _ := cl.Past(ctx, slurm.Filter{IDs: []slurm.JobID{array}}) // the cause is told without them
+	past = slices.DeleteFunc(slices.Clone(past), func(r slurm.Job) bool { return r.ID.Array() != array || !r.State.Failed() })
+	if len(past) < 2 {
+		return nil
+	}
+	end := func(r slurm.Job) (at time.Time) {
+		if r.EndedAt != nil {
+			at = *r.EndedAt
+		}
+		return at
+	}
+	slices.SortStableFunc(past, func(a, b slurm.Job) int { return end(a).Compare(end(b)) })
+	for _, r := range past {
+		ids = append(ids, r.ID)
+	}
+	return ids
 }
 
 // Requeues returns how the earlier runs of a job ended that was requeued and has not ended.
