@@ -270,6 +270,9 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseO
 	}
 	c.Step(2, 3, "")
 	var unknown error
+	if sub, ours := c.Submission(ctx, cl.Name(), j.ID); ours && !sub.Became(j) {
+		return out, nil // its specification is an earlier job's
+	}
 	if out.Fix, unknown = launch.PatchFor(ctx, c, cl.Name(), j.ID, out.Report); unknown != nil && out.Found() {
 		out.FixUnknown = lang.Said(unknown).In(c.Lang)
 	}
@@ -335,7 +338,7 @@ func readHere(ctx context.Context, c *ops.Call, j slurm.Job, given diagnose.Cont
 // of its nodes that are out of service, and the requested launch.
 func evidence(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) diagnose.Context {
 	d := diagnose.FromJob(j)
-	if s, ok := c.SpecOf(ctx, cl.Name(), j.ID); ok {
+	if s, ok := c.SpecOfJob(ctx, cl.Name(), j); ok {
 		full := c.SiteOf(s).Fill(s).WithDefaults()
 		d.Worktree = s.Worktree
 		if launch.Trains(full) || len(full.Args) > 0 { // another program breaks none of Megatron's rules
@@ -420,7 +423,7 @@ func (finder *logFinder) files(ctx context.Context, c *ops.Call, cluster string,
 		}
 	}
 	if len(named) == 0 {
-		sub, ok := c.Submission(ctx, cluster, j.ID)
+		sub, ok := c.SubmissionOf(ctx, cluster, j)
 		if !ok {
 			return finder.unnamed(ctx, c, cluster, j)
 		}
