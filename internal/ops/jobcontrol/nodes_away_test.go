@@ -39,6 +39,7 @@ func TestAJobThatWaitsForADrainedNode(t *testing.T) {
 		"a partition's nodes":    {"Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions", "prod", []string{"gpu[2-3] " + xid}, []string{"gpu4"}},
 		"of several partitions":  {"Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions", "dev,prod", []string{"gpu[2-3] " + xid, "gpu4 down*"}, nil},
 		"the node is back":       {"ReqNodeNotAvail, UnavailableNodes:gpu1", "prod", nil, []string{"xid", "out of service"}},
+		"a maintenance to come":  {"ReqNodeNotAvail, Reserved for maintenance", "prod", nil, []string{"xid"}},
 		"waits for other things": {"Resources", "prod", nil, []string{"xid"}},
 	} {
 		j := slurm.Job{ID: "7", Name: "gpt", User: "alice", Partition: c.partition, State: slurm.Pending, Reason: c.reason}
