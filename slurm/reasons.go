@@ -45,7 +45,8 @@ var aboutNodesAway = []string{"ReqNodeNotAvail", "Nodes required for job are DOW
 
 // WaitsForNodesAway reports whether the job waits for nodes that may be out of service.
 func (j Job) WaitsForNodesAway() bool {
-	return j.State == Pending && !strings.HasPrefix(j.Reason, "ReqNodeNotAvail, Reserved for maintenance") && slices.ContainsFunc(aboutNodesAway, func(begin string) bool { return strings.HasPrefix(j.Reason, begin) })
+	about := func(begin string) bool { return strings.HasPrefix(j.Reason, begin) }
+	return j.State == Pending && slices.ContainsFunc(aboutNodesAway, about) && !about("ReqNodeNotAvail, Reserved for maintenance")
 }
 
 // UnavailableNodes returns the nodes that a reason for waiting names as unavailable, as in
