@@ -53,7 +53,7 @@ func TestOptionsTakeTheirValues(t *testing.T) {
 	}
 }
 
-// detailRecord returns a record of squeue in DetailFormat, with the columns padded. more are
+// detailRecord returns a record of squeue in AllDetails, with the columns padded. more are
 // names and values of further columns.
 func detailRecord(id, stdout string, more ...string) string {
 	var b strings.Builder
@@ -105,7 +105,7 @@ func TestAPreemptionEndsThePresentRun(t *testing.T) {
 		if c.resumed > 0 {
 			of["suspend_time"], of["pre_sus_time"] = float64(start+c.resumed), 600.0
 		}
-		AddDetail(&j, detailRecord("7", "/logs/7.out", "PreemptTime", at, "EndTime", end))
+		AllDetails().Add(&j, detailRecord("7", "/logs/7.out", "PreemptTime", at, "EndTime", end))
 		require.Equal(t, c.want, j.PreemptedAt != nil, name)
 		require.Equal(t, c.want, j.Preemption().EN != "", name)
 		rest := JobsFromJSON(of)[0]
@@ -115,7 +115,7 @@ func TestAPreemptionEndsThePresentRun(t *testing.T) {
 		}
 	}
 	waits := Job{ID: "7", State: Pending}
-	AddDetail(&waits, detailRecord("7", "/logs/7.out", "PreemptTime", "1700000600", "EndTime", "N/A"))
+	AllDetails().Add(&waits, detailRecord("7", "/logs/7.out", "PreemptTime", "1700000600", "EndTime", "N/A"))
 	require.Nil(t, waits.PreemptedAt, "not started")
 }
 
@@ -123,7 +123,7 @@ func TestAPreemptionEndsThePresentRun(t *testing.T) {
 func TestNoJobSpeaksForAnother(t *testing.T) {
 	jobs := []Job{{ID: "7", State: Failed}, {ID: "8", State: Running}, {ID: "9_4", State: Pending}, {ID: "10"}}
 	forged := "/tmp/a\n" + detailRecord("7", "/tmp/forged")[:200]
-	told := AddDetails(jobs, detailRecord("8", forged)+detailRecord("9_4", "/logs/%A_%a.out")+detailRecord("7", "/logs/%j.out"))
+	told := AllDetails().AddAll(jobs, detailRecord("8", forged)+detailRecord("9_4", "/logs/%A_%a.out")+detailRecord("7", "/logs/%j.out"))
 	require.Equal(t, map[JobID]bool{"7": true, "8": true, "9_4": true}, told)
 	require.Equal(t, "/logs/7.out", jobs[0].Stdout)
 	require.Equal(t, "3:0", *jobs[0].ExitCode)
@@ -137,12 +137,35 @@ func TestNoJobSpeaksForAnother(t *testing.T) {
 // The record about an array is that of one element, but every element writes its own log.
 func TestTheLogOfAnArrayIsAPattern(t *testing.T) {
 	array := Job{ID: "9", State: Failed, Tasks: map[State]int{Failed: 2}}
-	AddDetail(&array, detailRecord("9_4", "/logs/%x-%A_%a.out"))
+	AllDetails().Add(&array, detailRecord("9_4", "/logs/%x-%A_%a.out"))
 	require.Equal(t, "/logs/-9_%a.out", array.Stdout)
 	require.Equal(t, "/logs/-9_%a.out", array.Stderr)
 }
 
-// AddDetails ignores an answer that is not made of whole records, or that has a job
+// squeue tells no end of a job without a time limit: the job was asked to end if it has
+// run without a break since its start.
+func TestAPreemptionOfAJobWithoutALimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		ago, ran int64
+		want     bool
+	}{
+		"in its grace time":             {100, 99, true},
+		"runs again after a suspension": {100, 60, false},
+	} {
+		started := time.Now().Add(-time.Duration(c.ago) * time.Second)
+		j := Job{ID: "7", State: Running, StartedAt: &started, ElapsedS: c.ran}
+		AllDetails().Add(&j, detailRecord("7", "/logs/7.out", "PreemptTime", fmt.Sprint(started.Unix()+50), "EndTime", "NONE"))
+		require.Equal(t, c.want, j.PreemptedAt != nil, name)
+	}
+	// slurmrestd tells the end.
+	start := time.Now().Unix() - 100
+	j := JobsFromJSON(map[string]any{
+		"job_id": 7.0, "job_state": "RUNNING", "nodes": "n1", "start_time": float64(start), "end_time": float64(start + 160), "preempt_time": float64(start + 50),
+	})[0]
+	require.NotNil(t, j.PreemptedAt)
+}
+
+// AddAll ignores an answer that is not made of whole records, or that has a job
 // twice.
 func TestDetailsOfAnotherFormTellOfNobody(t *testing.T) {
 	good := detailRecord("7", "/logs/7.out")
@@ -150,7 +173,7 @@ func TestDetailsOfAnotherFormTellOfNobody(t *testing.T) {
 		"nothing": "", "cut": good + good[:100], "twice": good + good, "a warning before it": "squeue: warning\n" + good, "no line break": good[:len(good)-1] + " " + good,
 	} {
 		jobs := []Job{{ID: "7"}}
-		require.Empty(t, AddDetails(jobs, out), name)
+		require.Empty(t, AllDetails().AddAll(jobs, out), name)
 		require.Empty(t, jobs[0].Stdout, name)
 	}
 }
@@ -178,7 +201,7 @@ func TestAJobDoesNotKeepTheAnswerItStoodIn(t *testing.T) {
 		}
 		rows, err := ParseQueue(b.String(), sep)
 		require.NoError(t, err)
-		told := AddDetails(rows[:1], detailRecord(string(rows[0].ID), "/logs/a.out"))
+		told := AllDetails().AddAll(rows[:1], detailRecord(string(rows[0].ID), "/logs/a.out"))
 		require.Len(t, told, 1)
 		kept = append(kept, rows[0])
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
@@ -43,6 +44,7 @@ func Fold(id JobID, rows []Job) (j Job, ok bool) {
 	// The state that a person would look at first represents the whole job.
 	j = parts[0]
 	nodes, held, gpus, asked, tasks, limit := []string{}, map[string]bool{}, 0, 0, map[State]int{}, 0
+	var first *FailedTask
 	for _, p := range parts {
 		limit = max(limit, p.ArrayLimit, ArrayLimit(string(p.ID)))
 		// Among components in the same state the first represents the job, because it
@@ -54,6 +56,7 @@ func Fold(id JobID, rows []Job) (j Job, ok bool) {
 			asked += p.NumNodes
 		} else {
 			tasks[p.State] += len(p.ID.elements())
+			first = first.orEarlier(p)
 		}
 		for _, n := range p.Nodes { // elements may share a node
 			if !held[n] {
@@ -69,11 +72,55 @@ func Fold(id JobID, rows []Job) (j Job, ok bool) {
 	j.ID, j.RawID, j.ArrayLimit = id, "", limit
 	j.Nodes, j.NumNodes, j.GPUs = nodes, max(j.NumNodes, asked, len(nodes)), max(j.GPUs, gpus)
 	if len(tasks) > 0 {
-		j.Tasks = tasks
+		j.Tasks, j.FirstFailed = tasks, first
 		j.patternPaths()
 	}
 	j = j.withLeader(parts)
 	return j, true
+}
+
+// A FailedTask is a task of an array that failed.
+type FailedTask struct {
+	ID       JobID      `json:"job_id"`
+	State    State      `json:"state"`
+	ExitCode *string    `json:"exit_code"`
+	EndedAt  *time.Time `json:"ended_at"`
+}
+
+// orEarlier returns the task of row where it failed before t did, else t. nil is no task.
+func (t *FailedTask) orEarlier(row Job) *FailedTask {
+	later := t != nil && (row.EndedAt == nil || t.EndedAt != nil && !row.EndedAt.Before(*t.EndedAt))
+	if !row.State.Failed() || later {
+		return t
+	}
+	return &FailedTask{ID: row.ID, State: row.State, ExitCode: row.ExitCode, EndedAt: row.EndedAt}
+}
+
+// FailedTasks counts the tasks of a whole array that failed.
+func (j Job) FailedTasks() (n int) {
+	for state, of := range j.Tasks {
+		if state.Failed() {
+			n += of
+		}
+	}
+	return n
+}
+
+// AddEndedTasks adds to a whole array what past, its record in the accounts, tells of the
+// tasks that have left the queue, and the exit code of the task that failed first.
+func (j *Job) AddEndedTasks(past Job) {
+	count := func(tasks map[State]int) (n int) {
+		for _, of := range tasks {
+			n += of
+		}
+		return n
+	}
+	if count(past.Tasks) > count(j.Tasks) {
+		j.Tasks = past.Tasks
+	}
+	if past.FirstFailed != nil {
+		j.FirstFailed = past.FirstFailed
+	}
 }
 
 // patternPaths turns the output paths of an array, which are those of one element, into

@@ -3,6 +3,7 @@ package slurm
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,22 +89,63 @@ func (j *Job) forgetStart() {
 // runs, will end at the latest: a grace time brings that forward, a suspension never does.
 func (j *Job) preempted(at, end *time.Time) {
 	j.PreemptedAt = nil
-	if at == nil || end == nil || j.StartedAt == nil || at.Before(*j.StartedAt) || j.State == Suspended {
+	if at == nil || j.StartedAt == nil || at.Before(*j.StartedAt) || j.State == Suspended {
 		return
 	}
-	span := int64(end.Sub(*j.StartedAt) / time.Second)
-	inTime := j.TimeLimitS == nil || span >= *j.TimeLimitS
-	if wasSuspended := span > j.ElapsedS+1; j.State == Running && inTime || j.State != Running && wasSuspended {
-		return
+	limit := int64(unlimitedRun)
+	if j.TimeLimitS != nil {
+		limit = *j.TimeLimitS
 	}
-	j.PreemptedAt = at
+	var kept bool // the run is as long as it was to be
+	switch {
+	case end != nil && j.State == Running:
+		kept = int64(end.Sub(*j.StartedAt)/time.Second) >= limit
+	case end != nil:
+		kept = int64(end.Sub(*j.StartedAt)/time.Second) > j.ElapsedS+1 // it was suspended
+	case j.State == Running && j.TimeLimitS == nil:
+		// squeue tells no end of a job without a time limit, so only the time that it ran
+		// shows that it was not suspended.
+		kept = time.Since(*j.StartedAt) > time.Duration(j.ElapsedS)*time.Second+clockSkew
+	default:
+		kept = true
+	}
+	if !kept {
+		j.PreemptedAt = at
+	}
 }
+
+// unlimitedRun is how many seconds after the start slurmctld puts the end of a job without
+// a time limit.
+const unlimitedRun = 365 * 24 * 60 * 60
+
+// clockSkew is how far the clocks of this machine and of the cluster may be apart.
+const clockSkew = 15 * time.Second
 
 // A detailField is one column requested with squeue --Format, padded to width.
 type detailField struct {
 	name  string
 	width int
 	set   func(j *Job, value string)
+}
+
+// Details are the columns of one query with squeue --Format.
+type Details []detailField
+
+// AllDetails returns all columns that a job's details have.
+func AllDetails() Details { return detailFields }
+
+// FewDetails returns the columns that every release of squeue has.
+func FewDetails() Details {
+	return slices.DeleteFunc(slices.Clone(detailFields), func(f detailField) bool {
+		return !slices.Contains([]string{"JobArrayID", "STDOUT", "Dependency"}, f.name)
+	})
+}
+
+// Without returns d less the columns that stderr names: squeue names a column that it
+// does not know, and leaves it out of its answer or gives none.
+func (d Details) Without(stderr string) Details {
+	words := strings.FieldsFunc(strings.ToLower(stderr), func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz_-", r) })
+	return slices.DeleteFunc(slices.Clone(d), func(f detailField) bool { return slices.Contains(words, strings.ToLower(f.name)) })
 }
 
 // Names and comments are missing here because a column of fixed width cannot hold a
@@ -129,23 +171,22 @@ var detailFields = []detailField{
 	{"EndTime", 24, func(j *Job, v string) { j.preempted(j.PreemptedAt, ParseTime(v)) }},
 }
 
-// DetailFormat returns the value of squeue --Format that AddDetail expects.
-func DetailFormat() string {
-	columns := make([]string, len(detailFields))
-	for i, f := range detailFields {
+// Format returns the value of squeue --Format for d.
+func (d Details) Format() string {
+	columns := make([]string, len(d))
+	for i, f := range d {
 		columns[i] = fmt.Sprintf("%s:%d", f.name, f.width)
 	}
 	return strings.Join(columns, ",")
 }
 
-// AddDetail adds to j the first line of the output of squeue --noheader
-// --Format=DetailFormat(). A line of another form changes nothing, because the detail
-// is optional.
-func AddDetail(j *Job, out string) {
+// Add adds to j the first line of the output of squeue --noheader --Format=d.Format().
+// A line of another form changes nothing, because the detail is optional.
+func (d Details) Add(j *Job, out string) {
 	line, _, _ := strings.Cut(out, "\n")
 	at := 0
 	of := *j // the job that the paths belong to: of an array, the element of the line
-	for i, f := range detailFields {
+	for i, f := range d {
 		if at >= len(line) {
 			break
 		}
@@ -186,14 +227,17 @@ func CorrectPaths(j *Job, task JobID, out string) {
 	}
 }
 
-// AddDetails adds to each of jobs its record in the output of squeue --noheader
-// --Format=DetailFormat() for many jobs, and returns the ids of those that have a
-// record. A record is the full width of all columns and a line break, so a line break
-// in a file name cannot pass for the start of another job's record. AddDetails ignores
-// an answer of any other form.
-func AddDetails(jobs []Job, out string) map[JobID]bool {
+// AddAll adds to each of jobs its record in the output of squeue --noheader
+// --Format=d.Format() for many jobs, and returns the ids of those that have a record. A
+// record is the full width of all columns and a line break, so a line break in a file
+// name cannot pass for the start of another job's record. AddAll ignores an answer of
+// any other form.
+func (d Details) AddAll(jobs []Job, out string) map[JobID]bool {
+	if len(d) == 0 {
+		return nil
+	}
 	length := 1
-	for _, f := range detailFields {
+	for _, f := range d {
 		length += f.width
 	}
 	records := map[JobID]string{}
@@ -201,7 +245,7 @@ func AddDetails(jobs []Job, out string) map[JobID]bool {
 		if len(out) < length || out[length-1] != '\n' {
 			return nil
 		}
-		id := JobID(strings.TrimSpace(out[:detailFields[0].width]))
+		id := JobID(strings.TrimSpace(out[:d[0].width]))
 		if _, twice := records[id]; twice {
 			return nil
 		}
@@ -210,7 +254,7 @@ func AddDetails(jobs []Job, out string) map[JobID]bool {
 	told := map[JobID]bool{}
 	for i := range jobs {
 		if record, ok := records[jobs[i].ID]; ok {
-			AddDetail(&jobs[i], record)
+			d.Add(&jobs[i], record)
 			told[jobs[i].ID] = true
 		}
 	}

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -37,6 +38,26 @@ func KnownReason(reason string) (Meaning, bool) {
 	m, ok := explainLimit(word)
 	m.Word = reason
 	return m, ok
+}
+
+// aboutNodesAway begin the reasons of jobs that wait for nodes out of service.
+var aboutNodesAway = []string{"ReqNodeNotAvail", "Nodes required for job are DOWN", "NodeDown"}
+
+// WaitsForNodesAway reports whether the job waits for nodes that may be out of service.
+func (j Job) WaitsForNodesAway() bool {
+	about := func(begin string) bool { return strings.HasPrefix(j.Reason, begin) }
+	return j.State == Pending && slices.ContainsFunc(aboutNodesAway, about) && !about("ReqNodeNotAvail, Reserved for maintenance")
+}
+
+// UnavailableNodes returns the nodes that a reason for waiting names as unavailable, as in
+// "ReqNodeNotAvail, UnavailableNodes:gpu[2-3]".
+func UnavailableNodes(reason string) []string {
+	_, list, _ := strings.Cut(reason, "UnavailableNodes:")
+	list, _, _ = strings.Cut(list, " ")
+	if list = strings.TrimRight(list, ")"); list == "" {
+		return nil
+	}
+	return nodesOf(list)
 }
 
 // matchesPattern reports whether word matches pattern, in which "*" matches any text.

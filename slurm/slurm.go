@@ -65,6 +65,10 @@ const (
 // an unknown state.
 func (s State) Ended() bool { return s.Explain().Ended }
 
+// Failed reports whether a job in the state has ended otherwise than completed or
+// cancelled.
+func (s State) Failed() bool { return s.Ended() && s != Completed && s != Cancelled }
+
 // A Run is one run of a job, such as a run before the job was requeued.
 type Run struct {
 	State     State      `json:"state"`
@@ -123,6 +127,8 @@ type Job struct {
 	// Tasks counts the tasks of a whole array by state, as far as the cluster still
 	// lists them. It is set only for the array as a whole.
 	Tasks map[State]int `json:"tasks,omitempty"`
+	// FirstFailed is the task of a whole array that failed first.
+	FirstFailed *FailedTask `json:"first_failed,omitempty"`
 	// ArrayLimit is how many tasks of an array may run at a time (%N), known while some
 	// of them wait; 0 means no limit.
 	ArrayLimit int `json:"array_limit,omitempty"`

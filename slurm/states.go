@@ -91,6 +91,28 @@ var states = []StateMeaning{
 // NeverStarts reports whether a job waits for what can no longer happen.
 func (j Job) NeverStarts() bool { return j.State == Pending && j.Reason == "DependencyNeverSatisfied" }
 
+// ExplainState explains the state that the job is in. A job that Slurm ended as at a time
+// limit, and that was still within its own, ran into another limit.
+func (j Job) ExplainState() Meaning {
+	if j.State != Timeout || j.TimeLimitS == nil || j.ElapsedS+limitSlack >= *j.TimeLimitS {
+		return j.State.Explain().Meaning
+	}
+	return Meaning{
+		string(j.State),
+		lang.Text{
+			EN: "was ended as at a time limit, before it had run for its own: its reservation ended, or what its account or QOS may use was used up",
+			ZH: "在达到自身时限之前就被按超时终止：所在预留已结束，或账户、QOS 的额度已用完",
+		},
+		lang.Text{
+			EN: "resume from the last checkpoint, without the reservation if it had one; more time alone does not help: compare `accounts`",
+			ZH: "从最近的检查点恢复（若用过预留请去掉）；仅延长时限无效，请对照 `accounts`",
+		},
+	}
+}
+
+// limitSlack is how many seconds before its time limit a job counts as ended by it.
+const limitSlack = 60
+
 // Preemption says that Slurm takes or took the nodes of the job's run for a job of
 // higher priority, where the state does not. It is empty for any other job.
 func (j Job) Preemption() lang.Text {

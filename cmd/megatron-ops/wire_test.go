@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -145,5 +148,20 @@ func TestWhichJobAnAuditEntryIsAbout(t *testing.T) {
 		id, script := aboutJob(c.entry)
 		require.Equal(t, c.job, id, name)
 		require.Equal(t, c.script, script != "", name)
+	}
+}
+
+// Where the audit trail cannot be written, as on a full disk, the log keeps the entry.
+func TestAnAuditEntryThatCannotBeStoredIsLogged(t *testing.T) {
+	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
+	require.NoError(t, err)
+	require.NoError(t, st.Close())
+	var log bytes.Buffer
+	svc := &ops.Service{Store: func() (*store.Store, error) { return st, nil }}
+	auditor(svc, slog.New(slog.NewTextHandler(&log, nil)))(t.Context(), ops.AuditEntry{
+		At: time.Now(), Who: ops.Caller{Surface: ops.Shell, ID: "alice", User: "alice"}, Op: "cancel", In: map[string]string{"job": "4711"},
+	})
+	for _, w := range []string{"could not be written", "who=alice", "op=cancel", "job=4711", "result=done"} {
+		require.Contains(t, log.String(), w)
 	}
 }

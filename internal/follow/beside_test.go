@@ -377,6 +377,7 @@ func TestAStartTakesUpWhatStillRuns(t *testing.T) {
 	l.f.live, l.f.asked = map[string]slurm.Job{}, map[string]time.Time{}
 	for _, s := range []store.Submission{
 		{Key: "ended", Cluster: "bench", JobID: "70"},
+		{Key: "with the id of a job that ended before", Cluster: "bench", JobID: "69"},
 		{Key: "elsewhere", Cluster: "gone", JobID: "71"},
 		{Key: "running", Cluster: "bench", JobID: "72"},
 		{Key: "new", Cluster: "bench", JobID: "73"},
@@ -391,21 +392,24 @@ func TestAStartTakesUpWhatStillRuns(t *testing.T) {
 	for id, state := range map[slurm.JobID]slurm.State{"70": slurm.Completed, "72": slurm.Running} {
 		require.NoError(t, l.st.Slack().Put(t.Context(), followedDocs, key("bench", id), slurm.Job{ID: id, State: state}, time.Now().Add(lookback)))
 	}
+	before := time.Now().Add(-time.Hour)
+	earlier := slurm.Job{ID: "69", State: slurm.Failed, EndedAt: &before}
+	require.NoError(t, l.st.Slack().Put(t.Context(), followedDocs, key("bench", "69"), earlier, time.Now().Add(lookback)))
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan bool)
 	go func() { l.f.watchSubmissions(ctx, l.st); close(done) }()
-	require.Eventually(t, func() bool { return len(w.Watched()) >= 2 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return len(w.Watched()) >= 3 }, time.Minute, time.Millisecond)
 	// Another server's clock is behind.
 	late := store.Submission{Key: "late", Token: "late", Cluster: "bench", JobID: "75", Owner: "ada", Spec: []byte(`{}`), CreatedAt: time.Now().Add(-clockSkew / 2)}
 	require.NoError(t, l.st.Adopt(t.Context(), late))
-	require.Eventually(t, func() bool { return len(w.Watched()) >= 3 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return len(w.Watched()) >= 4 }, time.Minute, time.Millisecond)
 	stop()
 	<-done
 	var ids []slurm.JobID
 	for _, j := range w.Watched() {
 		ids = append(ids, j.ID)
 	}
-	require.Equal(t, []slurm.JobID{"72", "73", "75"}, ids)
+	require.Equal(t, []slurm.JobID{"69", "72", "73", "75"}, ids)
 }
 
 // A job that has ended, submitted here or not, is followed again after a start if somebody has

@@ -119,14 +119,16 @@ func (f *Follower) watchSubmissions(ctx context.Context, st *store.Store) {
 			f.Log.Error("submissions could not be read", "error", err)
 		}
 		for _, sub := range subs {
-			k := key(sub.Cluster, sub.JobID)
-			if !slurm.IsJobID(string(sub.JobID)) || seen[k] {
+			if !slurm.IsJobID(string(sub.JobID)) || seen[sub.Key] {
 				continue
 			}
-			seen[k] = true
+			seen[sub.Key] = true
 			known := slurm.Job{ID: sub.JobID}
-			if _, err := st.Slack().Get(ctx, followedDocs, k, time.Now(), &known); err != nil {
+			if _, err := st.Slack().Get(ctx, followedDocs, key(sub.Cluster, sub.JobID), time.Now(), &known); err != nil {
 				f.Log.Error("a followed job could not be read", "job", sub.JobID, "error", err)
+			}
+			if known.EndedAt != nil && known.EndedAt.Before(sub.CreatedAt.Add(-clockSkew)) {
+				known = slurm.Job{ID: sub.JobID} // ids have begun anew: that job is another
 			}
 			if w := f.Watchers[sub.Cluster]; w != nil && !known.State.Ended() {
 				w.Watch(known)
@@ -347,7 +349,7 @@ func owner(sub store.Submission) ops.Caller {
 
 func specOf(ctx context.Context, st *store.Store, j slurm.Job) (store.Submission, job.Spec, bool) {
 	sub, err := st.ByJob(ctx, j.Cluster, j.ID)
-	if err != nil {
+	if err != nil || !sub.Became(j) {
 		return sub, job.Spec{}, false
 	}
 	var s job.Spec

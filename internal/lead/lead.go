@@ -38,16 +38,21 @@ func (l *Leader) Run(ctx context.Context, work func(context.Context)) {
 		l.Span = 10 * time.Second
 	}
 	waits := false
+	var told string // the last error, which a full disk or a lost database repeats
+	var toldAt time.Time
 	for ctx.Err() == nil {
 		begin := time.Now()
 		ours, err := l.Lease.Renew(ctx, l.Span)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			l.Log.Error("who leads could not be settled", "error", err)
+			if err.Error() != told || time.Since(toldAt) >= repeatAfter {
+				told, toldAt = err.Error(), time.Now()
+				l.Log.Error("who leads could not be settled", "error", err)
+			}
 		case ours:
 			l.Log.Info("this server leads")
 			l.term(ctx, begin, work)
-			waits = false
+			waits, told = false, ""
 		case !waits:
 			l.Log.Info("another server leads; this one stands by")
 			waits = true
@@ -58,6 +63,9 @@ func (l *Leader) Run(ctx context.Context, work func(context.Context)) {
 		}
 	}
 }
+
+// repeatAfter is how long after a report the same error is reported again.
+const repeatAfter = time.Minute
 
 // term lasts from taking the lease until it is lost or ctx ends.
 func (l *Leader) term(ctx context.Context, begin time.Time, work func(context.Context)) {

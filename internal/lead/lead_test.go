@@ -155,11 +155,28 @@ func TestTheLogSaysWhoLeads(t *testing.T) {
 			"this server leads no more",
 			"the lease could not be given back",
 			"who leads could not be settled",
-			"who leads could not be settled",
-			"who leads could not be settled",
 			"another server leads; this one stands by",
 		}, logs[0].lines)
 		require.Equal(t, []string{"another server leads; this one stands by", "this server leads"}, logs[1].lines)
+	})
+}
+
+// A store that stays away, as on a full disk, is reported once a minute, and not with
+// every attempt.
+func TestALostStoreIsReportedOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log journal
+		c := &chair{seat: &seat{}, away: true}
+		ctx, stop := context.WithCancel(t.Context())
+		var run sync.WaitGroup
+		run.Go(func() { (&Leader{Lease: c, Log: slog.New(&log)}).Run(ctx, func(ctx context.Context) { <-ctx.Done() }) })
+		time.Sleep(3*time.Minute - time.Second)
+		c.cut(false)
+		time.Sleep(5 * time.Second)
+		stop()
+		run.Wait()
+		lost := "who leads could not be settled"
+		require.Equal(t, []string{lost, lost, lost, "this server leads"}, log.lines)
 	})
 }
 

@@ -157,14 +157,19 @@ func (c *Call) SlurmError(err error, id slurm.JobID) error {
 	return e
 }
 
-// Capable returns cl as a T, an interface that not every cluster implements. what names
-// the missing ability in the error.
-func Capable[T any](cl Cluster, what string) (T, error) {
+// Capable returns cl as a T, an interface that not every cluster implements. ability
+// completes the error "cannot …".
+func Capable[T any](cl Cluster, ability lang.Text) (T, error) {
 	t, ok := cl.(T)
 	if !ok {
-		return t, InputError("cluster",
-			lang.Text{EN: "cluster %s, of kind %s, does not tell of its %s", ZH: "集群 %s（类型 %s）不提供%s"}.With(cl.Name(), cl.Kind(), what),
-			lang.Text{EN: "use a cluster that is reached by Slurm's commands (kind cli or ssh)", ZH: "请使用通过 Slurm 命令访问的集群（类型 cli 或 ssh）"})
+		fix := slurm.ErrUnsupported.Fix
+		if cl.Kind() == "local" {
+			fix = lang.Text{
+				EN: "it is this machine without Slurm, and its nodes are stand-ins: `nodes`, `logs`, `diagnose` and `smoke` work there; name a cluster of kind cli or ssh for the rest",
+				ZH: "它就是没有 Slurm 的本机，节点只是替身：可用 `nodes`、`logs`、`diagnose`、`smoke`；其余操作请指定 cli 或 ssh 类型的集群",
+			}
+		}
+		return t, InputError("cluster", lang.Text{EN: "cluster %s, of kind %s, cannot %s", ZH: "集群 %s（类型 %s）不能%s"}.With(cl.Name(), cl.Kind(), ability), fix)
 	}
 	return t, nil
 }

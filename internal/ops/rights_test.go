@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -293,6 +294,11 @@ func TestReadersAreAnsweredTogetherAndWritersAlone(t *testing.T) {
 	}
 }
 
+// An embedded cluster is the back end without Slurm.
+type embedded struct{ *site }
+
+func (embedded) Kind() string { return "local" }
+
 func TestWhichClusterAndJobAreMeant(t *testing.T) {
 	t.Parallel()
 	here := &site{knownJobs: map[slurm.JobID]slurm.Job{"1": {ID: "1", Name: "asked"}}}
@@ -326,8 +332,12 @@ func TestWhichClusterAndJobAreMeant(t *testing.T) {
 		require.Equal(t, code, AsError(call.SlurmError(&slurm.Error{Kind: kind}, "1")).Code)
 	}
 	require.Equal(t, 15*time.Second, PollPause(here))
-	_, err = Capable[interface{ Steps() }](here, "nodes")
-	require.ErrorContains(t, err, "cluster test, of kind rest, does not tell of its nodes")
-	_, err = Capable[interface{ Kind() string }](here, "kind")
+	_, err = Capable[interface{ Steps() }](here, lang.Text{EN: "test its nodes", ZH: "测试节点"})
+	require.ErrorContains(t, err, "cluster test, of kind rest, cannot test its nodes")
+	require.Contains(t, AsError(err).Fix.EN, "kind cli or ssh")
+	_, err = Capable[interface{ Steps() }](embedded{here}, lang.Text{EN: "test its nodes", ZH: "测试节点"})
+	require.Contains(t, AsError(err).Fix.EN, "`smoke` work there", "it says what works instead")
+	require.Contains(t, lang.Said(err).ZH, "不能测试节点")
+	_, err = Capable[interface{ Kind() string }](here, lang.Text{EN: "x", ZH: "x"})
 	require.NoError(t, err)
 }

@@ -31,12 +31,20 @@ func (c *Call) Submission(ctx context.Context, cluster string, id slurm.JobID) (
 	return sub, err == nil
 }
 
+// SubmissionOf is Submission for a job as the cluster shows it now: an earlier job that
+// had its id is not taken for it.
+func (c *Call) SubmissionOf(ctx context.Context, cluster string, j slurm.Job) (store.Submission, bool) {
+	sub, ok := c.Submission(ctx, cluster, j.ID)
+	return sub, ok && sub.Became(j)
+}
+
 // SpecOf returns the specification that a job was submitted with.
 func (c *Call) SpecOf(ctx context.Context, cluster string, id slurm.JobID) (job.Spec, bool) {
-	sub, ok := c.Submission(ctx, cluster, id)
-	if !ok {
-		return job.Spec{}, false
-	}
-	var s job.Spec
-	return s, json.Unmarshal(sub.Spec, &s) == nil
+	return c.SpecOfJob(ctx, cluster, slurm.Job{ID: id})
+}
+
+// SpecOfJob is SpecOf for a job as the cluster shows it now; see SubmissionOf.
+func (c *Call) SpecOfJob(ctx context.Context, cluster string, j slurm.Job) (s job.Spec, ok bool) {
+	sub, ok := c.SubmissionOf(ctx, cluster, j)
+	return s, ok && json.Unmarshal(sub.Spec, &s) == nil
 }

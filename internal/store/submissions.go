@@ -45,6 +45,21 @@ type Submission struct {
 	AttemptedAt time.Time
 }
 
+// Became reports whether j, which has the submission's job id, is the job that the
+// submission became. Ids begin anew when a controller loses its state or has counted to
+// its largest id; a job that was then submitted with the id is another one, unless it was
+// put back into the queue, which gives it a new submit time.
+func (sub Submission) Became(j slurm.Job) bool {
+	if j.SubmittedAt == nil || j.Restarts > 0 || len(j.Requeues) > 0 || slurm.HasToken(j, sub.Token) {
+		return true
+	}
+	return !j.SubmittedAt.After(sub.UpdatedAt.Add(reusedAfter))
+}
+
+// reusedAfter is how long after its submission was settled a job with its id is another
+// job. Clocks may differ.
+const reusedAfter = time.Hour
+
 const submissionColumns = `key, token, cluster, owner, asked_by, name, spec, spec_hash, script, dir, state, job_id, message, created_at, updated_at, place, attempted_at`
 
 // Begin stores sub as Submitting and attempted now, before anything is done. If its key

@@ -106,6 +106,36 @@ func TestDetailsOfManyJobs(t *testing.T) {
 	}
 }
 
+// An older squeue leaves out a column that it does not know, and a site's wrapper fails at
+// it: the job keeps the details that the cluster has.
+func TestDetailsOfASqueueThatKnowsFewerColumns(t *testing.T) {
+	const short = "%-64s%-24s%-512s%-16s%-4096s%-4096s%-1024s%-24s\n"
+	all := detailOf("7", "0:0", "/w/7.out")
+	less := fmt.Sprintf(short, "7", "0:0", "gres/gpu=16", "1", "/w/7.out", "/w/7.out", "afterok:6(failed)", "2033-05-18T05:33:20")
+	few := fmt.Sprintf("%-64s%-4096s%-1024s\n", "7", "/w/7.out", "afterok:6(failed)")
+	for name, c := range map[string]struct {
+		replies []reply
+		asked   int
+	}{
+		"left out":  {[]reply{{"PreemptTime", less, "squeue: error: Invalid job format specification: PreemptTime\n", 0}, {"EndTime", less, "", 0}}, 2},
+		"refused":   {[]reply{{"PreemptTime", "", "squeue: error: Invalid field requested: \"PreemptTime\"\n", 1}, {"EndTime", less, "", 0}}, 2},
+		"not named": {[]reply{{"PreemptTime", "", "wrapper: unknown field\n", 2}, {"Format=JobArrayID:64,STDOUT:4096,Dependency:1024", few, "", 0}}, 2},
+		"all known": {[]reply{{"PreemptTime", all, "", 0}}, 1},
+	} {
+		cli, p := clusterWith(c.replies...)
+		told, err := cli.Details(t.Context(), []slurm.Job{{ID: "7", State: slurm.Pending}})
+		require.NoError(t, err, name)
+		require.Equal(t, "/w/7.out", told["7"].Stdout, name)
+		require.Equal(t, "afterok:6(failed)", told["7"].Dependency, name)
+		require.Nil(t, told["7"].PreemptedAt, name)
+		require.Len(t, p.asked, c.asked, name)
+	}
+	cli, p := clusterWith(reply{"--Format", "", "wrapper: no\n", 2})
+	_, err := cli.Details(t.Context(), []slurm.Job{{ID: "7"}})
+	require.ErrorContains(t, err, "no")
+	require.Len(t, p.asked, 2, "a squeue that refuses everything is not asked for ever")
+}
+
 // Each error text in slurmrestd's answer is reported once, and harmless ones not at
 // all.
 func TestWhatAnAnswerSaysWentWrong(t *testing.T) {

@@ -11,9 +11,35 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// askDetails runs squeue for the columns that its --format listing lacks.
-func (c *CLI) askDetails(ctx context.Context, op string, ids ...slurm.JobID) (string, error) {
-	return c.ask(ctx, op, "squeue", "--noheader", "--array", "--states=all", "--jobs="+joinIDs(ids), "--Format="+slurm.DetailFormat())
+// askDetails runs squeue for the columns that its --format listing lacks, and returns its
+// answer with the columns that it has. An older squeue, or a site's wrapper, does not know
+// all of them: it is asked again without those that it names or, where it names none,
+// for the few that all know.
+func (c *CLI) askDetails(ctx context.Context, op string, ids ...slurm.JobID) (slurm.Details, string, error) {
+	columns := slurm.AllDetails()
+	for {
+		r, err := c.run(ctx, command{
+			argv: []string{"squeue", "--noheader", "--array", "--states=all", "--jobs=" + joinIDs(ids), "--Format=" + columns.Format()},
+			env:  queryEnviron(c.Environ()),
+		})
+		if err != nil {
+			return nil, "", withOp(op, err)
+		}
+		var refused *slurm.Error
+		if r.code != 0 {
+			refused = refusal(op, r)
+		}
+		fewer, least := columns.Without(r.stderr), slurm.FewDetails()
+		switch known := len(fewer) == len(columns); {
+		case known && refused == nil:
+			return columns, r.stdout, nil
+		case refused != nil && refused.Kind != slurm.Rejected && refused.Kind != slurm.Broken, known && len(columns) <= len(least):
+			return nil, "", refused
+		case known:
+			fewer = least
+		}
+		columns = fewer
+	}
 }
 
 // Details adds to rows, taken from a queue listing, the columns that only --Format has,
@@ -28,11 +54,11 @@ func (c *CLI) Details(ctx context.Context, rows []slurm.Job) (map[slurm.JobID]sl
 		for i := range some {
 			ids[i] = some[i].ID
 		}
-		out, err := c.askDetails(ctx, "details of jobs", ids...)
+		columns, out, err := c.askDetails(ctx, "details of jobs", ids...)
 		if err != nil && !errors.Is(err, slurm.ErrNotFound) {
 			return all, err
 		}
-		told := slurm.AddDetails(some, out)
+		told := columns.AddAll(some, out)
 		for _, j := range some {
 			if told[j.ID] {
 				all[j.ID] = j
@@ -51,8 +77,8 @@ func (c *CLI) addDetail(ctx context.Context, j *slurm.Job, rows []slurm.Job) {
 		representative = rows[i].ID
 	}
 	detail := func(id slurm.JobID, into *slurm.Job) {
-		if out, err := c.askDetails(ctx, "", id); err == nil {
-			slurm.AddDetail(into, out)
+		if columns, out, err := c.askDetails(ctx, "", id); err == nil {
+			columns.Add(into, out)
 		}
 	}
 	detail(representative, j)

@@ -99,7 +99,7 @@ func cleanup(ctx context.Context, c *ops.Call, in CleanupIn) (CleanupOut, error)
 	}
 	v, err := ops.Capable[interface {
 		Visit(context.Context, slurm.Visit) (string, error)
-	}](cl, "nodes' processes")
+	}](cl, lang.Text{EN: "end processes on its nodes", ZH: "结束节点上的进程"})
 	if err != nil {
 		return out, err
 	}

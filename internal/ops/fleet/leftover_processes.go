@@ -23,7 +23,7 @@ func checkLeftovers(ctx context.Context, c *ops.Call, cl ops.Cluster, nodes []No
 	}
 	p, err := ops.Capable[interface {
 		NodeProcesses(context.Context, string) ([]slurm.Process, error)
-	}](cl, "nodes' processes")
+	}](cl, lang.Text{EN: "look for processes on its nodes", ZH: "检查节点上的进程"})
 	if err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func nodecheck(ctx context.Context, c *ops.Call, in NodeCheckIn) (NodeCheckOut, 
 	}
 	v, err := ops.Capable[interface {
 		Visit(context.Context, slurm.Visit) (string, error)
-	}](cl, "nodes")
+	}](cl, lang.Text{EN: "test its nodes", ZH: "测试节点"})
 	if err != nil {
 		return out, err
 	}

@@ -59,7 +59,7 @@ func resume(ctx context.Context, c *ops.Call, in ResumeIn) (ResumeOut, error) {
 	}
 	s, err := ops.Capable[interface {
 		ResumeNodes(context.Context, []string) error
-	}](cl, "nodes")
+	}](cl, lang.Text{EN: "give nodes back to a scheduler", ZH: "把节点交还调度器"})
 	if err != nil {
 		return out, err
 	}

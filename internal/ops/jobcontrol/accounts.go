@@ -80,7 +80,7 @@ func accounts(ctx context.Context, c *ops.Call, in AccountsIn) (AccountsOut, err
 	if err != nil {
 		return out, err
 	}
-	a, err := ops.Capable[accountant](cl, "accounts")
+	a, err := ops.Capable[accountant](cl, lang.Text{EN: "tell of accounts and limits", ZH: "提供账户与限额信息"})
 	if err != nil {
 		return out, err
 	}

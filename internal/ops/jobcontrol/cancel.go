@@ -147,7 +147,7 @@ func signalTasks(ctx context.Context, c *ops.Call, cl ops.Cluster, in CancelIn, 
 	}
 	s, err := ops.Capable[interface {
 		Signal(ctx context.Context, id slurm.JobID, name string) error
-	}](cl, "signals")
+	}](cl, lang.Text{EN: "send a signal to a job", ZH: "向作业发送信号"})
 	if err != nil {
 		return out, err
 	}
@@ -246,7 +246,7 @@ func cancelStep(ctx context.Context, c *ops.Call, in CancelIn, job slurm.JobID) 
 	}
 	s, err := ops.Capable[interface {
 		CancelStep(ctx context.Context, step string) error
-	}](cl, "steps")
+	}](cl, lang.Text{EN: "end one step of a job", ZH: "结束作业的单个步骤"})
 	if err != nil {
 		return out, err
 	}

@@ -218,7 +218,7 @@ func onlyIdle(ctx context.Context, c *ops.Call, cl ops.Cluster, out *ListOut, mi
 	}
 	s, err := ops.Capable[interface {
 		RunningSteps(context.Context) ([]slurm.Step, error)
-	}](cl, "steps")
+	}](cl, lang.Text{EN: "list the steps of its jobs", ZH: "列出作业的步骤"})
 	if err != nil {
 		return err
 	}

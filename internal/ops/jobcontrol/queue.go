@@ -51,6 +51,8 @@ type ReasonOut struct {
 	Jobs   int    `json:"jobs"`
 	Says   string `json:"says"`
 	Do     string `json:"do,omitempty"`
+	// NodesAway holds the nodes out of service that such jobs wait for.
+	NodesAway []slurm.Node `json:"nodes_away,omitempty"`
 }
 
 // Queue returns the operation queue.
@@ -85,6 +87,7 @@ func queue(ctx context.Context, c *ops.Call, in QueueIn) (QueueOut, error) {
 		out.Jobs = append(out.Jobs, w)
 	}
 	out.Reasons = reasons(c, out.Jobs)
+	out.addNodesAway(ctx, cl)
 	return out, nil
 }
 
@@ -187,6 +190,26 @@ func reasons(c *ops.Call, jobs []Waiting) []ReasonOut {
 	return out
 }
 
+// addNodesAway adds to the reasons the nodes out of service that their jobs wait for.
+func (o *QueueOut) addNodesAway(ctx context.Context, cl ops.Cluster) {
+	var jobs []slurm.Job // one for each reason and partition
+	seen := map[string]bool{}
+	for i := range o.Jobs {
+		if key := o.Jobs[i].Reason + "\x00" + o.Jobs[i].Partition; !seen[key] {
+			seen[key], jobs = true, append(jobs, o.Jobs[i].Job)
+		}
+	}
+	away := nodesAway(ctx, cl, jobs...)
+	for _, j := range jobs {
+		i := slices.IndexFunc(o.Reasons, func(r ReasonOut) bool { return r.Reason == j.Reason })
+		for _, n := range away[j.ID] {
+			if !slices.ContainsFunc(o.Reasons[i].NodesAway, func(have slurm.Node) bool { return have.Name == n.Name }) {
+				o.Reasons[i].NodesAway = append(o.Reasons[i].NodesAway, n)
+			}
+		}
+	}
+}
+
 // rowsShown is how many rows of a table are shown to a person.
 const rowsShown = 50
 
@@ -226,6 +249,9 @@ func (o QueueOut) View(l lang.Lang) view.Doc {
 		text := l.Named(fmt.Sprintf("%s (%d)", r.Reason, r.Jobs), r.Says)
 		if r.Do != "" {
 			text += "\n" + r.Do
+		}
+		for _, node := range awayItems(r.NodesAway, l) {
+			text += "\n" + node
 		}
 		why.Items = append(why.Items, text)
 	}

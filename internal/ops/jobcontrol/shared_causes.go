@@ -23,7 +23,7 @@ const maxDiagnosed = 60
 func incidentsOf(ctx context.Context, c *ops.Call, cl ops.Cluster, jobs []HistoryJob) []report.Incident {
 	var failures []report.Failure
 	for _, j := range jobs {
-		if !failed(j.State) || len(failures) == maxDiagnosed {
+		if !j.State.Failed() || len(failures) == maxDiagnosed {
 			continue
 		}
 		c.Step(len(failures), 0, string(j.ID))
@@ -68,8 +68,6 @@ func IncidentsOf(ctx context.Context, docs interface {
 		return !slices.Contains(i.Jobs, this.JobID)
 	}), nil
 }
-
-func failed(s slurm.State) bool { return s.Ended() && s != slurm.Completed && s != slurm.Cancelled }
 
 // Switches returns the switch of each of a cluster's nodes; nil where the cluster does
 // not tell.

@@ -51,6 +51,8 @@ type StatusOut struct {
 	// itself.
 	GPUUse *joblogs.GPUWatch `json:"gpu_use,omitempty"`
 	Steps  []slurm.Step      `json:"steps,omitempty"`
+	// NodesAway holds the nodes out of service that a waiting job waits for.
+	NodesAway []slurm.Node `json:"nodes_away,omitempty"`
 	// Spec is the specification of a job that was submitted here. Only the shell's
 	// answer has it; elsewhere it is a separate question.
 	Spec *job.Spec `json:"spec,omitempty"`
@@ -81,6 +83,9 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 		return StatusOut{}, err
 	}
 	j.Requeues = joblogs.Requeues(ctx, cl, j)
+	if len(j.Tasks) > 0 {
+		j.AddEndedTasks(joblogs.InAccounts(ctx, cl, j.ID))
+	}
 	by := joblogs.CancelledBy(ctx, cl, j)
 	if j.CancelledBy() != "" {
 		j.Reason = "" // said by name
@@ -88,15 +93,15 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 	files := joblogs.LookAtFiles(ctx, c, cl, j)
 	out := StatusOut{
 		Job: j, Page: c.JobPage(cl.Name(), j.ID), Checkpoint: joblogs.Checkpoint(ctx, c, cl, j),
-		Pulse: files.Pulse, GPUUse: files.GPUUse, Tracked: files.Tracked, CancelledBy: by,
+		Pulse: files.Pulse, GPUUse: files.GPUUse, Tracked: files.Tracked, CancelledBy: by, NodesAway: nodesAway(ctx, cl, j)[j.ID],
 	}
 	// Over ssh the person may have another user name on the cluster than here.
-	sub, ok := c.Submission(ctx, cl.Name(), j.ID)
+	sub, ok := c.SubmissionOf(ctx, cl.Name(), j)
 	own := ok && sub.Owner == c.Who.User || c.MayChange(j) == nil
-	if s, ok := c.SpecOf(ctx, cl.Name(), j.ID); ok && c.Who.Surface == ops.Shell && own {
+	if s, ok := c.SpecOfJob(ctx, cl.Name(), j); ok && c.Who.Surface == ops.Shell && own {
 		out.Spec = &s
 	}
-	if own {
+	if _, earlier := c.Submission(ctx, cl.Name(), j.ID); own && (ok || !earlier) {
 		out.Source = launch.SourceOf(ctx, c, cl.Name(), j.ID)
 	}
 	if out.Source != nil && c.Who.Surface != ops.Shell {
@@ -105,7 +110,7 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 	if in.Steps {
 		s, err := ops.Capable[interface {
 			Steps(context.Context, slurm.JobID) ([]slurm.Step, error)
-		}](cl, "steps")
+		}](cl, lang.Text{EN: "list the steps of a job", ZH: "列出作业的步骤"})
 		if err != nil {
 			return out, err
 		}
@@ -125,7 +130,7 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 
 // explain sets what the job's state means, or the reason why it waits.
 func (o *StatusOut) explain(l lang.Lang) {
-	m := o.State.Explain().Meaning
+	m := o.ExplainState()
 	if o.State == slurm.Pending || o.Reason == slurm.ReasonVanished {
 		m = slurm.ExplainReason(cmp.Or(o.Reason, "None"))
 	}
@@ -169,6 +174,9 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 			d.Tone = view.Warn
 		}
 	}
+	if len(o.NodesAway) > 0 {
+		d.Sections = append(d.Sections, awaySection(o.NodesAway, l))
+	}
 	if o.asked {
 		d.Sections = append(d.Sections, stepSection(o.Steps, l))
 	}
@@ -182,6 +190,8 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 		d.Next = []string{wayOut[o.Reason] + " " + string(o.ID)}
 	case hangs:
 		d.Next = []string{"diagnose " + string(o.ID)}
+	case o.FirstFailed != nil:
+		d.Next = []string{"diagnose " + string(o.FirstFailed.ID)}
 	case o.State == slurm.Running:
 		d.Next = []string{"logs " + string(o.ID) + " --tail 20"}
 	case o.State == slurm.Cancelled && o.ElapsedS == 0: // the job never ran, so it left no log
@@ -265,6 +275,7 @@ func jobFacts(j slurm.Job, l lang.Lang) (fs view.Facts) {
 		tasks = append(tasks, fmt.Sprintf("%d %s", j.Tasks[state], state))
 	}
 	add("tasks", "任务", strings.Join(tasks, ", "))
+	add("failed first", "最先失败", firstFailed(j, l))
 	add("tasks at a time", "任务同时运行上限", strconv.Itoa(j.ArrayLimit))
 	add("cluster", "集群", j.Cluster)
 	add("user", "用户", j.User)
@@ -302,6 +313,23 @@ func jobFacts(j slurm.Job, l lang.Lang) (fs view.Facts) {
 		add("errors", "标准错误", j.Stderr)
 	}
 	return fs
+}
+
+// firstFailed names the task of an array that failed first, how it ended, and how many
+// failed.
+func firstFailed(j slurm.Job, l lang.Lang) string {
+	t := j.FirstFailed
+	if t == nil {
+		return ""
+	}
+	how := lang.Text{EN: "%s", ZH: "%s"}.With(t.State)
+	if t.ExitCode != nil {
+		how = lang.Text{EN: "%s, exit code %s", ZH: "%s，退出码 %s"}.With(how, *t.ExitCode)
+	}
+	if t.EndedAt != nil {
+		how = lang.Text{EN: "%s, %s", ZH: "%s，%s"}.With(how, t.EndedAt.Local().Format(time.DateTime))
+	}
+	return lang.Text{EN: "%s (%s); %d failed", ZH: "%s（%s）；共 %d 个任务失败"}.With(t.ID, how, j.FailedTasks()).In(l)
 }
 
 // asOf says when a job of a cluster that does not answer was last seen, and how long

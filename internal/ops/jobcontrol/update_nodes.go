@@ -182,7 +182,7 @@ func submittedAnew(ctx context.Context, c *ops.Call, in UpdateIn, j slurm.Job) (
 	if in.Nodes <= 0 || in.Nodes == j.NumNodes {
 		return s, false
 	}
-	return c.SpecOf(ctx, j.Cluster, j.ID)
+	return c.SpecOfJob(ctx, j.Cluster, j)
 }
 
 // runSubmit runs the operation submit for the same caller, who has confirmed it.

@@ -219,7 +219,7 @@ func timedOut(ctx context.Context, c *ops.Call, cl ops.Cluster, in WaitIn, out W
 func artifactOf(ctx context.Context, c *ops.Call, cluster string, j slurm.Job, in WaitIn) watch.Artifact {
 	a := watch.Artifact{Path: in.Artifact, JSON: in.JSON, Stable: time.Second}
 	if a.Path == "" {
-		if s, ok := c.SpecOf(ctx, cluster, j.ID); ok {
+		if s, ok := c.SpecOfJob(ctx, cluster, j); ok {
 			a.Path = s.Artifact.Path
 			a.JSON = cmp.Or(a.JSON, s.Artifact.JSON)
 		}

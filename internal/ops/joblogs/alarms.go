@@ -144,7 +144,7 @@ func unused(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) bool 
 	if j.GPUs == 0 || time.Duration(j.ElapsedS)*time.Second < unusedAfter {
 		return false
 	}
-	s, ok := c.SpecOf(ctx, cl.Name(), j.ID)
+	s, ok := c.SpecOfJob(ctx, cl.Name(), j)
 	return ok && launch.Trains(s.WithDefaults())
 }
 

@@ -16,7 +16,7 @@ import (
 func CancelledBy(ctx context.Context, cl ops.Cluster, j slurm.Job) string {
 	who := j.CancelledBy()
 	if who == "" && j.State == slurm.Cancelled {
-		who = inAccounts(ctx, cl, j.ID).CancelledBy()
+		who = InAccounts(ctx, cl, j.ID).CancelledBy()
 	}
 	number, numeric := strings.CutPrefix(who, "uid ")
 	if number == "0" { // everywhere
@@ -30,9 +30,9 @@ func CancelledBy(ctx context.Context, cl ops.Cluster, j slurm.Job) string {
 	return who
 }
 
-// inAccounts returns what the accounts tell of a job whose state is known without them; the
+// InAccounts returns what the accounts tell of a job whose state is known without them; the
 // zero job where they do not answer.
-func inAccounts(ctx context.Context, cl ops.Cluster, id slurm.JobID) slurm.Job {
+func InAccounts(ctx context.Context, cl ops.Cluster, id slurm.JobID) slurm.Job {
 	past, _ := cl.Past(ctx, slurm.Filter{IDs: []slurm.JobID{id}})
 	known, _ := slurm.Fold(id, past)
 	return known

@@ -114,7 +114,7 @@ func Checkpoint(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) *
 	if j.State != slurm.Running {
 		return nil
 	}
-	s, ok := c.SpecOf(ctx, cl.Name(), j.ID)
+	s, ok := c.SpecOfJob(ctx, cl.Name(), j)
 	if !ok {
 		return nil
 	}

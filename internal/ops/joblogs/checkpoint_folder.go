@@ -131,7 +131,7 @@ func checkpointDir(ctx context.Context, c *ops.Call, in CheckpointIn) (string, *
 	if err != nil {
 		return "", nil, err
 	}
-	s, ok := c.SpecOf(ctx, cl.Name(), j.ID)
+	s, ok := c.SpecOfJob(ctx, cl.Name(), j)
 	if !ok {
 		return "", nil, noSpec("place", j.ID)
 	}

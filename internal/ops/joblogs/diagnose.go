@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -49,6 +51,12 @@ type DiagnoseOut struct {
 	WaitsFor string `json:"waits_for,omitempty"`
 	// CancelledBy is who cancelled the job, where Slurm's accounts tell.
 	CancelledBy string `json:"cancelled_by,omitempty"`
+	// OtherLimit is set where Slurm ended the job as at a time limit and it was still within
+	// its own: what that means, and what to do.
+	OtherLimit string `json:"other_limit,omitempty"`
+	// FailedTasks names the tasks of an array that failed, where several did: each is a run
+	// of its own, and the report is about one of them.
+	FailedTasks []slurm.JobID `json:"failed_tasks,omitempty"`
 	// Answer answers Question.
 	Answer string `json:"answer,omitempty"`
 	// Page is the address of the job's page, where browsers reach one.
@@ -74,6 +82,14 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 	if o.CancelledBy != "" {
 		d.Sections = append(d.Sections, view.Section{Text: lang.Text{EN: "Slurm's accounts say that %s cancelled it.", ZH: "Slurm 记账显示由 %s 取消。"}.With(o.CancelledBy).In(l)})
 	}
+	if n := len(o.FailedTasks); n > 0 {
+		each := lang.Text{EN: "%d tasks of the array failed, each a run of its own; this is about one of them: %s.", ZH: "该数组有 %d 个任务失败，各自独立；以上只针对其中一个：%s。"}
+		d.Sections = append(d.Sections, view.Section{Text: each.With(n, shortList(o.FailedTasks)).In(l)})
+		d.Next = append(d.Next, "diagnose "+string(o.FailedTasks[0]))
+	}
+	if o.OtherLimit != "" { // before the advice for a job that needs more time
+		d.Sections = append([]view.Section{{Text: o.OtherLimit}}, d.Sections...)
+	}
 	if o.FixUnknown != "" {
 		d.Sections = append(d.Sections, view.Section{Text: lang.Text{EN: "No change is offered: %s", ZH: "未给出修改建议：%s"}.With(o.FixUnknown).In(l)})
 	}
@@ -82,6 +98,19 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 		d.Next = append([]string{o.Fix.Command()}, d.Next...)
 	}
 	return d
+}
+
+// shortList joins the first ids and says how many follow.
+func shortList(ids []slurm.JobID) string {
+	const most = 8
+	var words []string
+	for _, id := range ids[:min(len(ids), most)] {
+		words = append(words, string(id))
+	}
+	if more := len(ids) - most; more > 0 {
+		words = append(words, fmt.Sprintf("… (+%d)", more))
+	}
+	return strings.Join(words, ", ")
 }
 
 // Diagnose returns the operation diagnose.
@@ -216,6 +245,9 @@ func (o *DiagnoseOut) offerChange(ctx context.Context, c *ops.Call, j slurm.Job)
 	if o.NoLog.EN != "" {
 		return
 	}
+	if sub, ours := c.Submission(ctx, j.Cluster, j.ID); ours && !sub.Became(j) {
+		return // its specification is an earlier job's
+	}
 	var unknown error
 	if o.Fix, unknown = launch.PatchFor(ctx, c, j.Cluster, j.ID, o.Report); unknown != nil && o.Found() {
 		o.FixUnknown = lang.Said(unknown).In(c.Lang)
@@ -233,6 +265,10 @@ func findCause(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseOut
 		out.Page = c.JobPage(cl.Name(), j.ID)
 		if err == nil && out.Class == outcome.SlurmCancelled {
 			out.CancelledBy = CancelledBy(ctx, cl, j)
+		}
+		if early := j.ExplainState(); err == nil && out.Class == outcome.SlurmTimeLimit && early != j.State.Explain().Meaning {
+			said := lang.Text{EN: "It %s (%s of %s). What to do: %s.", ZH: "%s（已运行 %s，时限 %s）。处理办法：%s。"}
+			out.OtherLimit = said.With(early.Says, ops.Duration(j.ElapsedS), ops.Duration(*j.TimeLimitS), early.Do).In(c.Lang)
 		}
 	}()
 	paths := logFiles(ctx, c, cl.Name(), j)
@@ -266,8 +302,32 @@ func findCause(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseOut
 		return out, of, err
 	}
 	out.Older = older
+	if len(j.Tasks) > 0 && out.Found() {
+		out.FailedTasks = failedTasks(ctx, cl, j.ID)
+	}
 	c.Step(2, 3, "")
 	return out, of, nil
+}
+
+// failedTasks returns the tasks of an array that failed, if there are several, in the order
+// in which they ended.
+func failedTasks(ctx context.Context, cl ops.Cluster, array slurm.JobID) (ids []slurm.JobID) {
+	past, _ := cl.Past(ctx, slurm.Filter{IDs: []slurm.JobID{array}}) // the cause is told without them
+	past = slices.DeleteFunc(slices.Clone(past), func(r slurm.Job) bool { return r.ID.Array() != array || !r.State.Failed() })
+	if len(past) < 2 {
+		return nil
+	}
+	end := func(r slurm.Job) (at time.Time) {
+		if r.EndedAt != nil {
+			at = *r.EndedAt
+		}
+		return at
+	}
+	slices.SortStableFunc(past, func(a, b slurm.Job) int { return end(a).Compare(end(b)) })
+	for _, r := range past {
+		ids = append(ids, r.ID)
+	}
+	return ids
 }
 
 // Requeues returns how the earlier runs of a job ended that was requeued and has not ended.
@@ -276,7 +336,7 @@ func Requeues(ctx context.Context, cl ops.Cluster, j slurm.Job) []slurm.State {
 	if j.Restarts == 0 || len(j.Requeues) > 0 || j.State.Ended() {
 		return j.Requeues
 	}
-	return inAccounts(ctx, cl, j.ID).Requeues
+	return InAccounts(ctx, cl, j.ID).Requeues
 }
 
 // notStarted is the error about a job that waits and has no run that can be diagnosed.
@@ -308,7 +368,7 @@ func readHere(ctx context.Context, c *ops.Call, j slurm.Job, given diagnose.Cont
 // of its nodes that are out of service, and the requested launch.
 func evidence(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) diagnose.Context {
 	d := diagnose.FromJob(j)
-	if s, ok := c.SpecOf(ctx, cl.Name(), j.ID); ok {
+	if s, ok := c.SpecOfJob(ctx, cl.Name(), j); ok {
 		full := c.SiteOf(s).Fill(s).WithDefaults()
 		d.Worktree = s.Worktree
 		if launch.Trains(full) || len(full.Args) > 0 { // another program breaks none of Megatron's rules
@@ -393,7 +453,7 @@ func (finder *logFinder) files(ctx context.Context, c *ops.Call, cluster string,
 		}
 	}
 	if len(named) == 0 {
-		sub, ok := c.Submission(ctx, cluster, j.ID)
+		sub, ok := c.SubmissionOf(ctx, cluster, j)
 		if !ok {
 			return finder.unnamed(ctx, c, cluster, j)
 		}

@@ -44,7 +44,7 @@ func Goodput(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) (met
 		return none, false
 	}
 	if len(run.Iterations) == 0 { // only a training run must have iterations
-		s, ok := c.SpecOf(ctx, cl.Name(), j.ID)
+		s, ok := c.SpecOfJob(ctx, cl.Name(), j)
 		if !ok || !launch.Trains(s.WithDefaults()) {
 			return none, false
 		}

@@ -116,7 +116,7 @@ func JobOrStep(ctx context.Context, c *ops.Call, on string, id slurm.JobID) (ops
 	if err != nil {
 		return nil, slurm.Job{}, err
 	}
-	s, err := ops.Capable[stepper](cl, "steps")
+	s, err := ops.Capable[stepper](cl, lang.Text{EN: "tell of the steps in an allocation", ZH: "提供分配内步骤的信息"})
 	if err != nil {
 		return nil, slurm.Job{}, err
 	}

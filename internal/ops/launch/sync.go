@@ -114,7 +114,7 @@ func newTransfer(c *ops.Call, cl ops.Cluster, in SyncIn) (b treeTransfer, err er
 	if cl.Kind() != "ssh" {
 		return b, ops.InputError("cluster", lang.Text{EN: "cluster %s, of kind %s, is not reached by ssh: its files are this machine's", ZH: "集群 %s（类型 %s）不是通过 ssh 访问：其文件就在本机"}.With(cl.Name(), cl.Kind()), lang.Text{EN: "name a cluster of kind ssh: --cluster NAME", ZH: "请用 --cluster 指定类型为 ssh 的集群"})
 	}
-	if b.cl, err = ops.Capable[treeReceiver](cl, "files"); err != nil {
+	if b.cl, err = ops.Capable[treeReceiver](cl, lang.Text{EN: "receive a worktree", ZH: "接收工作树"}); err != nil {
 		return b, err
 	}
 	into, excludes := b.cl.SyncDefaults()

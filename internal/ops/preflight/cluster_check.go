@@ -7,9 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
@@ -66,12 +68,38 @@ func testOnly(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec, sc j
 	row := documentRule{id: "slurm-refuses", field: refusedField(err.Error()), fix: slurm.FixOf(err)}
 	said := phrase("Slurm would refuse it: %s", "Slurm 会拒绝该作业：%s", slurmWords(err))
 	if noSuchNodes.Match(err.Error()) {
-		if nodes, err := cl.Nodes(ctx); err != nil || slices.ContainsFunc(nodes, func(n slurm.Node) bool { return !n.Usable() }) {
+		nodes, err := cl.Nodes(ctx)
+		if all, left := nodesLeft(nodes, s); err == nil && s.Nodes != nil && left < *s.Nodes && *s.Nodes <= all {
+			row.field = "exclude"
+			row.fix = lang.Text{EN: "exclude fewer nodes, or ask for at most %d", ZH: "减少排除的节点，或最多申请 %d 个"}.With(left)
+			said = phrase("it leaves %d of %d nodes, and the job asks for %d", "排除后 %[2]d 个节点只剩 %[1]d 个，而作业申请 %[3]d 个", left, all, *s.Nodes)
+			return []rules.Problem{row.problem(said, c.Lang)}
+		}
+		if err != nil || slices.ContainsFunc(nodes, func(n slurm.Node) bool { return !n.Usable() }) {
 			row.severity = rules.Warning
 			said = phrase("no nodes that are in service can run it, and others are out of service: it may wait for them", "当前可用的节点都无法运行该作业，另有节点停用：它可能要等这些节点恢复")
 		}
 	}
 	return []rules.Problem{row.problem(said, c.Lang)}
+}
+
+// nodesLeft counts the nodes of the job's partitions, and those that it does not exclude.
+func nodesLeft(nodes []slurm.Node, s job.Spec) (all, left int) {
+	excluded, err := hostlist.Expand(s.Exclude)
+	if err != nil || len(s.Components) > 0 {
+		return 0, 0
+	}
+	partitions := strings.Split(s.Partition, ",")
+	for _, n := range nodes {
+		if s.Partition != "" && !slices.ContainsFunc(n.Partitions, func(p string) bool { return slices.Contains(partitions, p) }) {
+			continue
+		}
+		all++
+		if !slices.Contains(excluded, n.Name) {
+			left++
+		}
+	}
+	return all, left
 }
 
 var noSuchNodes = slurm.Rejection{Text: "Requested node configuration is not available"}

@@ -39,6 +39,42 @@ func (s *testingSite) Nodes(context.Context) ([]slurm.Node, error) {
 
 func (s *testingSite) Partitions(context.Context) ([]slurm.Partition, error) { return nil, nil }
 
+// A pairSite has two nodes in a partition, one of them drained, and one node elsewhere.
+type pairSite struct{ *testingSite }
+
+func (pairSite) Nodes(context.Context) ([]slurm.Node, error) {
+	return []slurm.Node{
+		{Name: "n1", State: "idle", Partitions: []string{"prod"}},
+		{Name: "n2", State: "drained", Partitions: []string{"prod"}},
+		{Name: "n3", State: "idle", Partitions: []string{"dev"}},
+	}, nil
+}
+
+// A job that excludes so many nodes that too few are left is told so; it would not wait
+// for drained nodes either.
+func TestAJobThatExcludesTooManyNodes(t *testing.T) {
+	for exclude, refused := range map[string]bool{"n2": true, "n[1-2]": true, "n3": false, "": false} {
+		refuses := slurm.FromStderr("test", "allocation failure: Requested node configuration is not available")
+		s := pairSite{&testingSite{Site: &opstest.Site{}, refuses: refuses}}
+		c := opstest.NewCall(t, s.Site)
+		c.Clusters["test"] = s
+		words := append([]string{"--yes", "--partition", "prod", "--exclude", exclude}, opstest.GoodJob...)
+		out, err := opstest.Do(t, c, launch.Submit(), words...)
+		require.NoError(t, err)
+		require.Equal(t, refused, out.(launch.SubmitOut).JobID == nil, exclude)
+		text := opstest.Text(t, out, lang.EN)
+		if refused {
+			require.Contains(t, text, "of 2 nodes, and the job asks for 2")
+			c.Lang = lang.ZH
+			out, err = opstest.Do(t, c, launch.Submit(), words...)
+			require.NoError(t, err)
+			require.Contains(t, opstest.Text(t, out, lang.ZH), "2 个节点只剩")
+		} else {
+			require.NotContains(t, text, "it leaves")
+		}
+	}
+}
+
 func TestWhatSlurmWouldRefuseIsNotSubmitted(t *testing.T) {
 	for said, want := range map[string]struct {
 		state, field string
