@@ -117,5 +117,21 @@ func (r Report) classInfo() (c outcome.Class, asks []string) {
 			return c, w.asks
 		}
 	}
+	if r.Class == outcome.HostOOM && r.State != string(slurm.OutOfMemory) && onlyKilled.MatchString(r.RootLine) && !saysMemory.MatchString(r.RootLine) {
+		c.Name = said("killed (signal 9, mostly for memory)", "被杀死（信号 9，多因内存不足）")
+		c.Advice = append([]lang.Text{said(
+			"See first whether it was memory: `sacct -j JOBID --format=JobID,State,MaxRSS`, or `dmesg -T | grep -i oom` on the node. A person's `kill -9` and a limit on "+
+				"CPU time (`ulimit -t`) look the same.",
+			"先确认是否因为内存：`sacct -j JOBID --format=JobID,State,MaxRSS`，或在节点上运行 `dmesg -T | grep -i oom`。人为的 `kill -9` 和 CPU 时间上限（`ulimit -t`）看起来相同。",
+		)}, c.Advice...)
+		return c, append([]string{""}, AsksFor[r.Class]...)
+	}
 	return c, AsksFor[r.Class]
 }
+
+// onlyKilled matches reports of a process that signal 9 ended. Memory is the usual reason, and saysMemory matches
+// those that tell it.
+var (
+	onlyKilled = lazy.New(`(?i)\bexit ?code *[:=]? *(?:-9|137)\b|(?:: |^)killed$|\bSIGKILL\b|\bsignal 9\b`)
+	saysMemory = lazy.New(`(?i)memory|oom`)
+)
