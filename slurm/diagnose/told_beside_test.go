@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,6 +107,31 @@ func TestWhyARankLeftStandsInItsOwnFile(t *testing.T) {
 	require.Equal(t, 1, *r.RootRank)
 	require.Equal(t, "none_ab12cd34/attempt_0/1/stderr.log", r.RootFile)
 	require.Contains(t, r.RootLine, "access token expired")
+}
+
+// The ranks of two nodes only lost those of the third, whose log is not there. With its log nothing is claimed.
+func TestTheLogOfOneNodeIsMissing(t *testing.T) {
+	dir := t.TempDir()
+	srun := ""
+	for node := range 3 {
+		srun += fmt.Sprintf("srun: error: gpu%d: task %d: Exited with exit code 1\n", node+1, node)
+	}
+	writeLog(t, filepath.Join(dir, "slurm-7.out"), time.Now(), srun)
+	log := func(node int) {
+		writeLog(t, filepath.Join(dir, fmt.Sprintf("node_%d.txt", node)), time.Now(), strings.Repeat(diagnosetest.Raised(lostPeer), 2)+
+			fmt.Sprintf("  host      : gpu%d\n  rank      : %d (local_rank: 0)\n  exitcode  : 1 (pid: 100)\n", node+1, 2*node))
+	}
+	log(0)
+	log(1)
+	r, err := diagnose.Path(t.Context(), dir, diagnose.Context{JobState: "FAILED"})
+	require.NoError(t, err)
+	require.NotNil(t, r.RootNode)
+	require.Equal(t, "gpu3", *r.RootNode)
+	require.Contains(t, r.Summary, "No log of this node is here")
+	log(2)
+	r, err = diagnose.Path(t.Context(), dir, diagnose.Context{JobState: "FAILED"})
+	require.NoError(t, err)
+	require.NotContains(t, r.Summary, "No log of this node")
 }
 
 // The recordings of four ranks alone show which rank is behind, but not its node.
