@@ -241,6 +241,8 @@ var serverFault = lazy.New(`(?i)\b(?:429|5\d\d)\b (?:Client|Server)? ?Error|Too 
 func worthRetrying(r report.Report, v verdict) bool {
 	text := r.RootLine
 	switch v.class {
+	case outcome.NCCLTimeout:
+		return !report.OtherCollective.MatchString(text)
 	case outcome.Filesystem:
 		return !permission.MatchString(text)
 	case outcome.HFHub, outcome.Container:

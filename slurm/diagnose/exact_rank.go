@@ -99,22 +99,23 @@ func (j *job) rankByShell(v verdict, live []*scan.Event) {
 
 // rankBySummaries finds the rank of a cause from torchelastic's summaries. If as many ranks failed as
 // the file shows this cause, the cause is theirs. If one rank failed well before all others, the cause
-// is that rank's.
+// is that rank's. A parser that refuses its arguments exits with 2. Of several attempts, only what the cause's own launcher wrote after it counts.
 func (j *job) rankBySummaries(v verdict) {
-	if j.attempts > 1 {
-		return
-	}
 	same := 1
 	for _, e := range v.others {
 		if e.File == v.event.File && e.Kind == v.event.Kind {
 			same++
 		}
 	}
+	refused := v.class == outcome.BadArgs && v.event.Kind == ""
 	failed := map[int]scan.ElasticEntry{}
 	var all []scan.ElasticEntry
 	for i, f := range j.files {
 		for _, e := range f.Elastic {
-			if e.Rank < 0 || e.Exit == -15 || e.Task >= 0 && v.event.Tag.Label >= 0 && e.Task != v.event.Tag.Label {
+			if e.Rank < 0 || e.Exit == -15 || refused && e.Exit != 2 || e.Task >= 0 && v.event.Tag.Label >= 0 && e.Task != v.event.Tag.Label {
+				continue
+			}
+			if j.attempts > 1 && (i != v.event.File || e.Off < v.event.Off) {
 				continue
 			}
 			all = append(all, e)

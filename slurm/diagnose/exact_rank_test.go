@@ -100,10 +100,34 @@ func TestSummariesShowTheRankOfACause(t *testing.T) {
 		if c.rank >= 0 {
 			require.Equal(t, "gpu1", v.event.Node, name)
 		}
-		v.event.Rank, j.attempts = -1, 2
+		v.event.Rank, v.event.Off, j.attempts = -1, 1, 2
 		j.rankBySummaries(v)
-		require.Equal(t, -1, v.event.Rank, "%s, and the job was tried twice", name)
+		require.Equal(t, -1, v.event.Rank, "%s, and that was an earlier attempt", name)
 	}
+}
+
+// What a launcher wrote after the cause counts in a later attempt, but not what another one wrote.
+func TestTheSummaryOfTheLastAttemptShowsTheRank(t *testing.T) {
+	for _, file := range []int{0, 1} {
+		files := []*scan.Facts{{}, {}}
+		files[file].Elastic = []scan.ElasticEntry{{Rank: 6, Local: 6, Task: -1, Exit: 1, Host: "gpu1", Off: 9}}
+		v := verdict{event: &scan.Event{Rank: -1, Off: 5, Kind: "RuntimeError"}}
+		(&job{files: files, attempts: 3}).rankBySummaries(v)
+		require.Equal(t, []int{6, -1}[file], v.event.Rank)
+	}
+}
+
+// Two ranks refuse their arguments, and two others miss them.
+func TestARefusalOfArgumentsExitsWithTwo(t *testing.T) {
+	f := &scan.Facts{}
+	for rank, exit := range []int{1, 1, 2, 2} {
+		f.Elastic = append(f.Elastic, scan.ElasticEntry{Rank: rank, Local: rank % 2, Task: -1, Exit: exit, Host: []string{"gpu1", "gpu2"}[rank/2]})
+	}
+	refusal := func() *scan.Event { return &scan.Event{Rank: -1, Class: outcome.BadArgs} }
+	v := verdict{class: outcome.BadArgs, event: refusal(), others: []*scan.Event{refusal()}}
+	(&job{files: []*scan.Facts{f}, attempts: 1}).rankBySummaries(v)
+	require.Equal(t, 2, v.event.Rank)
+	require.Equal(t, "gpu2", v.event.Node)
 }
 
 // Launchers' reports show the only process with an exit code of its own.

@@ -184,8 +184,8 @@ func (j *job) placeFiles() {
 		j.fileRank[i], j.baseRank[i] = -1, -1
 		if m := rankPath.FindStringSubmatch(path.Base(name)); m != nil && !loraPath.MatchString(path.Base(name)) {
 			j.fileRank[i], _ = strconv.Atoi(m[1] + m[2] + m[3])
-		} else if len(f.Ranks) == 1 && len(f.Labels) == 0 && len(f.Locals) == 0 {
-			for r := range f.Ranks {
+		} else if own := ranksIn(f); len(own) == 1 && len(f.Labels) == 0 && len(f.Locals) == 0 {
+			for _, r := range own {
 				if logfile.AttemptPath.MatchString(name) || logfile.PlainPath.MatchString(name) {
 					j.fileRank[i] = r
 				}
@@ -215,14 +215,7 @@ func (j *job) placeFiles() {
 			j.baseRank[i] = j.fileRank[i] - l
 		}
 	}
-	// The same holds for the only launcher that kept its ranks' logs in separate files.
-	if base, ok := j.onlyBase(); ok {
-		for i, f := range j.src.Logs {
-			if j.baseRank[i] < 0 && logfile.AttemptPath.MatchString(f.Name) {
-				j.baseRank[i] = base
-			}
-		}
-	}
+	j.placeAttemptFolders()
 	// A node's files have the same first rank. A node's index gives it if nothing else does.
 	byNode := map[string]int{}
 	for i := range j.files {
@@ -243,25 +236,6 @@ func (j *job) placeFiles() {
 			}
 		}
 	}
-}
-
-// onlyBase returns the first rank of the only node on which a launcher reported, if all attempts' logs
-// are in one launcher's folder.
-func (j *job) onlyBase() (base int, ok bool) {
-	folder := ""
-	for _, f := range j.src.Logs {
-		at := logfile.AttemptPath.FindStringIndex(f.Name)
-		if at == nil {
-			continue
-		}
-		if folder != "" && f.Name[:at[0]] != folder {
-			return 0, false
-		}
-		folder = f.Name[:at[0]]
-	}
-	for _, base = range j.firstRank {
-	}
-	return base, folder != "" && len(j.firstRank) == 1
 }
 
 // placeTasks decides whether srun's tasks are ranks or whole nodes. If a task's launcher reports on its

@@ -62,7 +62,11 @@ func (j *job) judgeAll() verdict {
 func (j *job) candidates() (live []*scan.Event) {
 	ends := map[int]int64{} // file → offset of the first line that ends the job
 	endAt := time.Time{}
+	lost := map[string]bool{} // nodes that Slurm says failed
 	for _, e := range j.events {
+		if e.Class == outcome.SlurmNodeFail && e.Node != "" {
+			lost[e.Node] = true
+		}
 		if scan.EndsJob(e) {
 			if at, ok := ends[e.File]; !ok || e.Off < at {
 				ends[e.File] = e.Off
@@ -77,6 +81,9 @@ func (j *job) candidates() (live []*scan.Event) {
 	for _, e := range j.events {
 		if e.Superseded || e.Form >= pattern.Report || j.threadAfterEnd(e) {
 			continue
+		}
+		if e.Class == outcome.HostOOM && e.Weight == pattern.Death && len(e.Tasks) > 0 && lost[e.Node] {
+			continue // it ended with its node
 		}
 		at, ended := ends[e.File]
 		if ended && e.Off > at && (e.Class == outcome.HostOOM && e.Weight == pattern.Death || e.Class == outcome.Container && strings.Contains(e.Text, "_join")) {
@@ -417,11 +424,13 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 		if class == outcome.NCCLConnection && j.deathSeen() { // the rank exited silently, and the others lost it
 			v.class, v.others = outcome.UnknownExit, nil
 			if e := exitReport(l.rank, live); e != nil {
-				v.event = e
+				v.event = j.ownReason(e, live)
 			}
 		}
 	} else if e := ownExitCode(live); e != nil && class == outcome.NCCLConnection && !heavy.Agent {
 		v.class, v.event, v.others = outcome.UnknownExit, e, nil
+	} else if e := j.nodeWithoutLog(); e != nil && class == outcome.NCCLConnection && !heavy.Agent {
+		v.class, v.event, v.others, v.laggard = outcome.UnknownExit, e, nil, &laggard{-1, nil, "unlogged"}
 	} else {
 		v.noneAtFault = class == outcome.NCCLConnection && severalSay(class, left)
 	}

@@ -61,3 +61,24 @@ func TestTheLocalRankInDeepSpeedsReport(t *testing.T) {
 		require.Equal(t, known, r.RootRank != nil, local)
 	}
 }
+
+// Ranks that are in different collectives, or in one with tensors of different sizes, are so again in a rerun.
+func TestRanksThatDisagreeAboutACollectiveAreNotRetried(t *testing.T) {
+	for _, line := range []string{
+		"  what():  [enforce fail at ./gloo/transport/tcp/pair.cc:510] op.preamble.length <= op.nbytes. 512 vs 256",
+		"RuntimeError: Detected mismatch between collectives on ranks. Rank 2 is running collective: CollectiveFingerPrint(OpType=BROADCAST, TensorShape=[1]), " +
+			"but Rank 0 is running collective: CollectiveFingerPrint(OpType=ALLREDUCE, TensorShape=[1]).",
+	} {
+		log := diagnosetest.Raised(line)
+		if strings.HasPrefix(line, " ") {
+			log = "terminate called after throwing an instance of 'gloo::EnforceNotMet'\n" + line + "\n"
+		}
+		r := diagnosetest.Text(t, log)
+		require.Equal(t, outcome.NCCLTimeout, r.Class, line)
+		require.False(t, r.Retry, line)
+		require.Contains(t, r.Summary, "disagree about a collective", line)
+		require.Contains(t, strings.Join(r.Advice, " "), "another collective", line)
+	}
+	r := diagnosetest.Text(t, diagnosetest.Raised("RuntimeError: [../gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 12000ms for recv operation to complete"))
+	require.True(t, r.Retry)
+}

@@ -14,11 +14,11 @@ import (
 
 // missing finds the rank that the others waited for or lost. The same rules serve NCCL, gloo,
 // torchelastic and Slurm: flight recorder dumps, errors that name the rank, sequence numbers, a
-// collective that no other rank was in, an exit code that no other rank has, and silence of that rank
-// alone.
+// collective that no other rank was in, an exit code that no other rank has, silence of that rank
+// alone, and an exit on which no launcher reports.
 func (j *job) missing(live []*scan.Event) (laggard, bool) {
 	for _, by := range []func([]*scan.Event) (laggard, bool){
-		j.missingByRecorder, j.namedByOthers, j.behindBySequence, j.inOtherCollective, j.loneExitCode, j.loneSilent, j.exitedBeforeComplaints,
+		j.missingByRecorder, j.namedByOthers, j.behindBySequence, j.inOtherCollective, j.loneExitCode, j.loneSilent, j.exitedBeforeComplaints, j.unreported,
 	} {
 		if l, ok := by(live); ok {
 			return l, true
@@ -203,6 +203,13 @@ func (j *job) exitedBeforeComplaints(live []*scan.Event) (laggard, bool) {
 		}
 	}
 	return laggard{quiet, j.nccl[max(quiet, 0)], "silent"}, quiet >= 0
+}
+
+// unreported returns the only rank on whose exit no launcher reports, if the others complain: it left with
+// 0, or it was still busy when its launcher ended it.
+func (j *job) unreported(live []*scan.Event) (laggard, bool) {
+	r := j.unreportedRank()
+	return laggard{r, j.nccl[max(r, 0)], "silent"}, r >= 0 && len(complaining(live)) > 0
 }
 
 // A laggard is a rank for which a collective waited.

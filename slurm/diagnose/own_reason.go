@@ -3,6 +3,7 @@ package diagnose
 import (
 	"slices"
 
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
@@ -20,8 +21,19 @@ func (j *job) ownReason(launchers *scan.Event, live []*scan.Event) *scan.Event {
 		}
 	}
 	left := launchers.Agent && launchers.Weight == pattern.Exited && launchers.Class == outcome.UnknownExit
-	if own := j.files[launchers.File].Complained(launchers); first == launchers && left && own != nil {
+	if first != launchers || !left {
+		return first
+	}
+	if own := j.files[launchers.File].Complained(launchers, launchers.File); own != nil {
 		return own
+	}
+	for i, f := range j.files {
+		if launchers.Rank < 0 || i == launchers.File || j.rankOf(i, logline.NoTag) != launchers.Rank {
+			continue
+		}
+		if own := f.Complained(launchers, i); own != nil {
+			return own
+		}
 	}
 	return first
 }

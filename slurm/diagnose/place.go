@@ -252,7 +252,16 @@ func (j *job) nodeByRank(rank int, nodeOfRank map[int]string) string {
 	}
 	switch {
 	case below != "" && above != "" && below != above:
-		return "" // nodes may have fewer ranks than usual, so it may be either node
+		// Nodes may have fewer ranks than usual, so it may be either node, unless launchers say which ranks are theirs.
+		from, known := j.firstRank[below]
+		next, alsoKnown := j.firstRank[above]
+		switch {
+		case alsoKnown && next <= rank:
+			return above
+		case known && alsoKnown && rank <= from+j.mostLocal():
+			return below
+		}
+		return ""
 	case below+above != "":
 		return cmp.Or(below, above)
 	}
@@ -260,6 +269,17 @@ func (j *job) nodeByRank(rank int, nodeOfRank map[int]string) string {
 		return j.given.Nodes[k]
 	}
 	return ""
+}
+
+// mostLocal returns the highest local rank on whose exit a launcher reports, or -1.
+func (j *job) mostLocal() int {
+	most := -1
+	for _, f := range j.files {
+		for _, e := range f.Elastic {
+			most = max(most, e.Local)
+		}
+	}
+	return most
 }
 
 // countRanks returns the world size, or if that is unknown the number of ranks in the logs.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,6 +86,52 @@ func TestARankOfAnEarlierAttemptHasNoLastWords(t *testing.T) {
 	for _, e := range r.Evidence {
 		require.NotContains(t, e.Text, "The first attempt reads")
 	}
+}
+
+// A rank logged why it left into its own file, and its launcher wrote its exit code into another one.
+func TestWhyARankLeftStandsInItsOwnFile(t *testing.T) {
+	dir := t.TempDir()
+	const joined = "INFO torch.distributed.distributed_c10d: Rank %d: Completed store-based barrier for key:store_based_barrier_key:1 with 3 nodes."
+	for rank, says := range []string{diagnosetest.Raised(lostPeer), "2026-03-01 10:00:05,565 CRITICAL store: the access token expired, giving up", diagnosetest.Raised(lostPeer)} {
+		folder := filepath.Join(dir, fmt.Sprintf("none_ab12cd34/attempt_0/%d", rank))
+		require.NoError(t, os.MkdirAll(folder, 0o755))
+		writeLog(t, filepath.Join(folder, "stderr.log"), time.Now(), fmt.Sprintf(joined, rank), says)
+	}
+	summary := "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+	for rank, code := range []int{1, 3, 1} {
+		summary += fmt.Sprintf("  host      : gpu1\n  rank      : %d (local_rank: %d)\n  exitcode  : %d (pid: %d)\n", rank, rank, code, 100+rank)
+	}
+	writeLog(t, filepath.Join(dir, "slurm-7.out"), time.Now(), summary)
+	r, err := diagnose.Path(t.Context(), dir, diagnose.Context{JobState: "FAILED"})
+	require.NoError(t, err)
+	require.Equal(t, 1, *r.RootRank)
+	require.Equal(t, "none_ab12cd34/attempt_0/1/stderr.log", r.RootFile)
+	require.Contains(t, r.RootLine, "access token expired")
+}
+
+// The ranks of two nodes only lost those of the third, whose log is not there. With its log nothing is claimed.
+func TestTheLogOfOneNodeIsMissing(t *testing.T) {
+	dir := t.TempDir()
+	srun := ""
+	for node := range 3 {
+		srun += fmt.Sprintf("srun: error: gpu%d: task %d: Exited with exit code 1\n", node+1, node)
+	}
+	writeLog(t, filepath.Join(dir, "slurm-7.out"), time.Now(), srun)
+	log := func(node int) {
+		writeLog(t, filepath.Join(dir, fmt.Sprintf("node_%d.txt", node)), time.Now(), strings.Repeat(diagnosetest.Raised(lostPeer), 2)+
+			fmt.Sprintf("  host      : gpu%d\n  rank      : %d (local_rank: 0)\n  exitcode  : 1 (pid: 100)\n", node+1, 2*node))
+	}
+	log(0)
+	log(1)
+	r, err := diagnose.Path(t.Context(), dir, diagnose.Context{JobState: "FAILED"})
+	require.NoError(t, err)
+	require.NotNil(t, r.RootNode)
+	require.Equal(t, "gpu3", *r.RootNode)
+	require.Contains(t, r.Summary, "No log of this node is here")
+	log(2)
+	r, err = diagnose.Path(t.Context(), dir, diagnose.Context{JobState: "FAILED"})
+	require.NoError(t, err)
+	require.NotContains(t, r.Summary, "No log of this node")
 }
 
 // The recordings of four ranks alone show which rank is behind, but not its node.

@@ -344,7 +344,17 @@ func TestTheFirstRankOfAFilesNode(t *testing.T) {
 		"two launchers' words":          {[]string{"x"}, []*scan.Facts{{Local0: []int{8, 16}}}, Context{}, "", []int{-1}},
 		"a tag beside launchers' words": {[]string{"x"}, []*scan.Facts{{Local0: []int{16}, Bases: map[logline.Tag]int{tag(-1, 3): 11}}}, Context{}, "", []int{8}},
 		"the only launcher's folder":    {[]string{folder + "1/stdout.log", "y"}, []*scan.Facts{{}, summed}, Context{}, "", []int{8, -1}},
-		"a folder with its own word":    {[]string{folder + "1/stdout.log", "y"}, []*scan.Facts{{Local0: []int{16}}, summed}, Context{}, "", []int{16, -1}},
+		"two launchers' folders, in each of which one rank said that it joined": {
+			[]string{folder + "1/stderr.log", folder + "2/stdout.log", "logs/none_cd34ab12/attempt_0/0/stderr.log", "logs/none_cd34ab12/attempt_0/3/stderr.log"},
+			[]*scan.Facts{{Came: map[int]int{1: 8}}, {}, {Came: map[int]int{4: 8}}, {}},
+			Context{},
+			"",
+			[]int{0, 0, 4, 4},
+		},
+		"another attempt's folder": {
+			[]string{folder + "1/stderr.log", "logs/none_ab12cd34/attempt_1/2/stdout.log"}, []*scan.Facts{{Came: map[int]int{1: 8}}, {}}, Context{}, "", []int{0, -1},
+		},
+		"a folder with its own word": {[]string{folder + "1/stdout.log", "y"}, []*scan.Facts{{Local0: []int{16}}, summed}, Context{}, "", []int{16, -1}},
 		"two files of a node, the first": {
 			[]string{"a-gpu2.out", "b-gpu2.err"}, []*scan.Facts{seen(tag(-1, 3), 11), {}}, Context{Nodes: []string{"gpu1", "gpu2"}}, "", []int{8, 8},
 		},

@@ -172,6 +172,17 @@ func TestABuildWithoutCUDA(t *testing.T) {
 	}
 }
 
+// A task that was killed as its node failed says nothing about memory. On another node it does.
+func TestATaskEndsWithItsNode(t *testing.T) {
+	killed := func(node string) string {
+		return "srun: error: " + node + ": task 2: Killed\n" + diagnosetest.Raised(lostPeer) + "srun: error: Node failure on gpu7\n"
+	}
+	r := diagnosetest.Text(t, killed("gpu7"))
+	require.Equal(t, outcome.SlurmNodeFail, r.Class)
+	require.Equal(t, []string{"gpu7"}, r.ExcludeNodes)
+	require.Equal(t, outcome.HostOOM, diagnosetest.Text(t, killed("gpu6")).Class)
+}
+
 // Slurm's word on a dead node counts whatever the other nodes still write.
 func TestStepsAfterTheFailureOfANode(t *testing.T) {
 	steps := diagnosetest.Rounds(20, " iteration {n}/ 400 | elapsed time per iteration (ms): 5000.0 | lm loss: 2.0E+00 |\n")

@@ -322,6 +322,12 @@ var refinements = []refinement{
 		},
 		false,
 	},
+	// Python's semaphores and shared memory are files of /dev/shm.
+	{
+		outcome.ShmBusError, pattern.Specific + 6, lazy.New(`^OSError$`), lazy.New(`No space left on device`),
+		[]string{"multiprocessing/synchronize.py", "multiprocessing/shared_memory.py", "multiprocessing/heap.py"},
+		true,
+	},
 	// The stream's message says only that a write failed. A full disk has this effect.
 	{
 		outcome.DiskFull, pattern.Specific, lazy.New(`(Runtime|OS|IO)Error$`), lazy.New(`(?i)iostream error`),

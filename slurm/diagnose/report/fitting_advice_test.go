@@ -45,6 +45,10 @@ func TestTheAdviceFitsTheLine(t *testing.T) {
 		"a package that does not build": {
 			"ERROR: Failed building wheel for fused_kernels\nerror: failed-wheel-build-for-install\n", "compiler's first error", "Rebuild Transformer Engine",
 		},
+		"a process that signal 9 ended": {"srun: error: gpu1: task 3: Killed\n", "See first whether it was memory", "unused"},
+		"a process that ended for memory": {
+			"slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have been OOM Killed.\n", "--mem", "See first whether it was memory",
+		},
 		"a peer that answered": {
 			"gpu7:25146:25854 [0] transport/net_ib.cc:1105 NCCL WARN NET/IB : Got completion from peer 10.0.35.1<49189> with status=4 opcode=0 len=0 vendor err 81 (Send)\n",
 			"port or queue pair", "could not be reached",

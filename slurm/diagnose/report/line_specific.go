@@ -54,6 +54,18 @@ var lineSpecific = []struct {
 		"mpirun has as many slots as the job has tasks: ask for as many tasks (--ntasks-per-node) as -np says, or start fewer.",
 		"mpirun 的 slot 数等于作业的任务数：申请与 -np 相同的任务数（--ntasks-per-node），或减少启动的进程。",
 	)}, nil},
+	{
+		outcome.NCCLTimeout, OtherCollective,
+		said("ranks disagree about a collective", "各 rank 的集合通信不一致"),
+		[]lang.Text{
+			said("One rank called another collective, or passed a tensor of another size: look for a branch on the rank or on its data before this call, and for settings that "+
+				"differ between nodes.",
+				"有 rank 调用了不同的集合操作，或传入了大小不同的张量：检查此调用之前依赖 rank 或其数据的分支，以及各节点不一致的设置。"),
+			said("Where no rank is named, rerun with TORCH_DISTRIBUTED_DEBUG=DETAIL: torch then compares every collective and says which rank differs.",
+				"若未指出 rank，用 TORCH_DISTRIBUTED_DEBUG=DETAIL 重跑：torch 会逐一比较集合操作，并指出哪个 rank 不同。"),
+		},
+		nil,
+	},
 	// A process that loses an established connection mostly reports the end of its peer.
 	{
 		outcome.NCCLConnection, lostPeer,
@@ -80,6 +92,10 @@ var stateSpecific = []struct {
 	{outcome.Running, "suspended", said("suspended", "已暂停（suspend）")},
 }
 
+// OtherCollective matches gloo's and torch's reports of ranks in different collectives, or in one with tensors of different sizes. The
+// same job does so again.
+var OtherCollective = lazy.New(`(?i)mismatch between collectives|\bop\.preamble\.length\b`)
+
 // lostPeer matches gloo's and NCCL's reports of an established connection that was closed.
 var lostPeer = lazy.New(`(?i)closed by (?:remote )?peer|reset by (?:remote )?peer|closed by localrank|remote process exited`)
 
@@ -101,5 +117,21 @@ func (r Report) classInfo() (c outcome.Class, asks []string) {
 			return c, w.asks
 		}
 	}
+	if r.Class == outcome.HostOOM && r.State != string(slurm.OutOfMemory) && onlyKilled.MatchString(r.RootLine) && !saysMemory.MatchString(r.RootLine) {
+		c.Name = said("killed (signal 9, mostly for memory)", "被杀死（信号 9，多因内存不足）")
+		c.Advice = append([]lang.Text{said(
+			"See first whether it was memory: `sacct -j JOBID --format=JobID,State,MaxRSS`, or `dmesg -T | grep -i oom` on the node. A person's `kill -9` and a limit on "+
+				"CPU time (`ulimit -t`) look the same.",
+			"先确认是否因为内存：`sacct -j JOBID --format=JobID,State,MaxRSS`，或在节点上运行 `dmesg -T | grep -i oom`。人为的 `kill -9` 和 CPU 时间上限（`ulimit -t`）看起来相同。",
+		)}, c.Advice...)
+		return c, append([]string{""}, AsksFor[r.Class]...)
+	}
 	return c, AsksFor[r.Class]
 }
+
+// onlyKilled matches reports of a process that signal 9 ended. Memory is the usual reason, and saysMemory matches
+// those that tell it.
+var (
+	onlyKilled = lazy.New(`(?i)\bexit ?code *[:=]? *(?:-9|137)\b|(?:: |^)killed$|\bSIGKILL\b|\bsignal 9\b`)
+	saysMemory = lazy.New(`(?i)memory|oom`)
+)

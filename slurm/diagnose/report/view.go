@@ -216,6 +216,9 @@ func (r Report) detail(l lang.Lang) string {
 		say("The others' error names this rank as the one that did not join.", "其他 rank 的报错点名它没有参与集合操作。")
 	case "exit":
 		say("Only this rank exited with a different exit code.", "只有它以不同的退出码退出。")
+	case "unlogged":
+		say("No log of this node is here, and the ranks of the others only lost its ranks: look for its log first.",
+			"此处没有该节点的日志，其他节点的 rank 只报告与它断开连接：先找到该节点的日志。")
 	case "silent":
 		say("Only this rank was silent when the others timed out or lost it.", "其他 rank 都报告超时或连接断开，只有它没有报错。")
 	}

@@ -30,13 +30,15 @@ func (s *scanner) complains(m Mark, text string, h pattern.Hits) {
 }
 
 // Complained returns the error that a program logged as its last statement before a launcher
-// reported its exit code, as an event; nil if there is none.
-func (f *Facts) Complained(launchers *Event) *Event {
+// reported its exit code, as an event; nil if there is none. The file may be the rank's own, with another
+// number than the launcher's.
+func (f *Facts) Complained(launchers *Event, file int) *Event {
 	m := f.complaint
-	if m == nil || m.Off > launchers.Off {
+	if m == nil || file == launchers.File && m.Off > launchers.Off {
 		return nil
 	}
 	e := *launchers
+	e.File = file
 	t, text := logline.CutTag(m.Text)
 	e.Off, e.Raw, e.Text, e.Tag, e.Agent, e.Before, e.After = m.Off, m.Text, strings.TrimSpace(text), t, false, m.At, launchers.After
 	return &e

@@ -43,7 +43,7 @@ func TestWhatAProgramComplainedOfLast(t *testing.T) {
 				left = e
 			}
 		}
-		own := f.Complained(left)
+		own := f.Complained(left, left.File)
 		require.Equal(t, stays, own != nil && own.Text == "ERROR:root: no shard can be read", between)
 	}
 }

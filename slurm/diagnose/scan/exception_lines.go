@@ -144,8 +144,9 @@ func (s *scanner) classify(e *Event) *Event {
 		e.Class, e.Weight = class, weight
 	case best != nil && best.Class == outcome.CheckpointLoad && e.Stack.ReadsSample(): // a broken file of the data
 		e.Class, e.Weight = outcome.DatasetMissing, pattern.Specific
-	case best != nil && best.Class == outcome.DatasetMissing && class == outcome.CheckpointLoad && weight > best.Weight:
-		e.Class, e.Weight = class, weight // a checkpoint in a folder named after the data
+	case best != nil && best.Class == outcome.DatasetMissing && class == outcome.CheckpointLoad && weight > best.Weight,
+		best != nil && best.Class == outcome.DiskFull && class == outcome.ShmBusError:
+		e.Class, e.Weight = class, weight // a checkpoint in a folder named after the data; the full disk is the memory's
 	case best != nil && best.Class == outcome.DatasetMissing && python.FolderMissing(e.Kind, e.Stack):
 		e.Class, e.Weight = class, weight // results in a folder named after the data
 	case best != nil && best.Weight == pattern.Death:

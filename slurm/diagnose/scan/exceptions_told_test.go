@@ -43,6 +43,7 @@ func TestWhatAnExceptionIsOf(t *testing.T) {
 		"another error there":              {traced("/w/t.py", "step", `f = open(p, "w")`, other+"a.jsonl'"), outcome.DatasetMissing, pattern.Specific + 3},
 		"a peer that is gone":              {traced("/usr/lib/python3/multiprocessing/connection.py", "recv", "go()", reset), outcome.UnknownExit, pattern.Symptom},
 		"no room":                          {inStep("OSError: [Errno 28] No space left on device"), outcome.DiskFull, pattern.Specific + 5},
+		"no room for a semaphore":          {traced("/usr/lib/python3.11/multiprocessing/synchronize.py", "__init__", "go()", "OSError: [Errno 28] No space left on device"), outcome.ShmBusError, pattern.Specific + 6},
 		"nothing known":                    {inStep("KeyError: 'tokens'"), outcome.UserException, pattern.Generic},
 		"killed":                           {inStep("RuntimeError: DataLoader worker (pid(s) 7) exited unexpectedly"), outcome.HostOOM, pattern.Generic},
 	} {

@@ -154,8 +154,9 @@ func TestWhichProcessIsWhichRank(t *testing.T) {
 	} {
 		require.Equal(t, c.ranks, factsOf(t, c.log).RankOfPid, name)
 	}
-	f := factsOf(t, "Initialized rank 3, world size 16\nGLOBAL_RANK: 0, MEMBER: 1/8\n")
-	require.Equal(t, map[int]int{3: 16, 0: 8}, f.Came)
+	f := factsOf(t, "Initialized rank 3, world size 16\nGLOBAL_RANK: 0, MEMBER: 1/8\n"+
+		"INFO torch.distributed.distributed_c10d: Rank 6: Completed store-based barrier for key:store_based_barrier_key:1 with 12 nodes.\n")
+	require.Equal(t, map[int]int{3: 16, 0: 8, 6: 12}, f.Came)
 	for text, pid := range map[string]string{"a.sh: line 3:  4711 Killed": "4711", "unable to open /torch_4712_1_9": "4712", "process 4713 died": ""} {
 		require.Equal(t, pid, (&scan.Event{Text: text}).Process(), text)
 		require.Equal(t, "9", (&scan.Event{Text: text, Pid: "9"}).Process(), text)

@@ -13,9 +13,11 @@ var (
 	ranksProcess  = lazy.New(`(?i)\brank[ =:]{1,3}(\d{1,6})\b[^\d]{1,24}\bpid[ =:]{1,3}(\d{2,8})\b`)
 	processesRank = lazy.New(`(?i)\bpid[ =:]{1,3}(\d{2,8})\b[^\d]{1,24}\brank[ =:]{1,3}(\d{1,6})\b`)
 	// cameAsRank matches a process's report of its rank and the world size when it joins the others: in
-	// torch's words, and in Lightning's (lightning/fabric/utilities/distributed.py).
+	// torch's words, in Lightning's (lightning/fabric/utilities/distributed.py), and in those of torch's
+	// first barrier (_store_based_barrier in distributed_c10d.py).
 	cameAsRank = lazy.New(`(?i)\brank["']?[ =:]{1,3}(\d{1,6})\b[^\d]{1,16}\bworld[ _]size["']?[ =:]{1,3}(\d{1,6})\b` +
-		`|\bGLOBAL_RANK: (\d{1,6}), MEMBER: \d{1,6}/(\d{1,6})\b`)
+		`|\bGLOBAL_RANK: (\d{1,6}), MEMBER: \d{1,6}/(\d{1,6})\b` +
+		`|\bRank (\d{1,6}): Completed store-based barrier for key:\S+ with (\d{1,6}) (?:nodes|workers)\b`)
 	// deepSpeedNode and deepSpeedChild match lines that DeepSpeed's launcher writes on each node.
 	// Source: deepspeed/launcher/launch.py.
 	deepSpeedNode  = lazy.New(`\bnum_local_procs=(\d{1,4}), node_rank=(\d{1,5})\b`)
@@ -28,8 +30,8 @@ var (
 // processes records the ranks of processes, and the ranks that joined.
 func (s *scanner) processes(t logline.Tag, text string) {
 	if g := cameAsRank.FindStringSubmatch(text); g != nil && len(s.Came) < 1<<16 {
-		rank, _ := strconv.Atoi(g[1] + g[3])
-		s.Came[rank], _ = strconv.Atoi(g[2] + g[4])
+		rank, _ := strconv.Atoi(g[1] + g[3] + g[5])
+		s.Came[rank], _ = strconv.Atoi(g[2] + g[4] + g[6])
 	}
 	if g := deepSpeedNode.FindStringSubmatch(text); g != nil {
 		local, _ := strconv.Atoi(g[1])

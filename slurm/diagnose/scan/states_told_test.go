@@ -162,7 +162,7 @@ func TestWhichComplaintStandsBehindAnExitCode(t *testing.T) {
 				agent = e
 			}
 		}
-		own := f.Complained(agent)
+		own := f.Complained(agent, agent.File)
 		if c.own == "" {
 			require.Nil(t, own, name)
 			continue
