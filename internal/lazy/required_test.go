@@ -34,6 +34,7 @@ func TestRequired(t *testing.T) {
 		`killed|no`:                       nil,
 		`x*killed|\d+`:                    nil,
 		`(?:killed)*`:                     nil,
+		`(?:killed){0,3}`:                 nil,
 		`(?:killed)?`:                     nil,
 		`(?i)größe`:                       nil,
 		`.*`:                              nil,
