@@ -260,11 +260,8 @@ func started(t testing.TB, cfg bot.Config) (b *bot.Bot, stop func()) {
 
 // text returns all texts of a message.
 func text(msg *slacktest.Message) string {
-	raw, err := json.Marshal(msg.Blocks)
-	if err != nil {
-		return err.Error()
-	}
 	var b strings.Builder
+	b.WriteString(msg.Text + "\n")
 	var walk func(any)
 	walk = func(v any) {
 		switch v := v.(type) {
@@ -282,10 +279,8 @@ func text(msg *slacktest.Message) string {
 			}
 		}
 	}
-	var v any
-	_ = json.Unmarshal(raw, &v)
-	walk(v)
-	return msg.Text + "\n" + b.String()
+	walk(msg.Blocks)
+	return b.String()
 }
 
 // said waits for a message that contains all of the words, and returns it.

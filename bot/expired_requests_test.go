@@ -133,7 +133,10 @@ func TestADeclinedRequestIsNotApprovedLater(t *testing.T) {
 		decline, _ := buttonOf(t, q, "Decline")
 		s.Decline(q, decline, id, "U5", "wait")
 		s.became(q, "Declined: submit")
+		s.stop() // three hours of a server's polls take seconds
 		time.Sleep(3 * time.Hour)
+		s.begin()
+		s.Target(slacktest.ServeInMemory(t, s.bot.Handler()))
 		s.Press(q, approve, id, "U6")
 		s.said("This request was decided already, or it has expired")
 		require.Zero(t, s.yard.count())

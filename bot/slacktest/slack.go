@@ -240,6 +240,8 @@ func (s *Slack) Wait(what string, ok func(State) bool) State {
 // WaitFor is Wait with another time limit.
 func (s *Slack) WaitFor(most time.Duration, what string, ok func(State) bool) State {
 	s.t.Helper()
+	const soon, late = 50 * time.Millisecond, time.Second
+	pause := soon
 	for end := time.Now().Add(most); ; {
 		changed := s.changed()
 		st := s.State()
@@ -252,7 +254,9 @@ func (s *Slack) WaitFor(most time.Duration, what string, ok func(State) bool) St
 		select {
 		case <-changed:
 			time.Sleep(5 * time.Millisecond) // further changes often follow at once
-		case <-time.After(100 * time.Millisecond): // ok may look at more than Slack
+			pause = soon
+		case <-time.After(pause): // ok may look at more than Slack
+			pause = min(2*pause, late)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package follow
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -66,7 +65,7 @@ func newLife(t *testing.T) *life {
 			Clusters: map[string]ops.Cluster{"bench": &bench{job: l.job}}, Default: "bench", Now: time.Now, Self: "ada",
 			Store: func() (*store.Store, error) { return st, nil },
 		},
-		Log: slog.New(slog.DiscardHandler),
+		Log: calmLog(t),
 		Tell: func(_ context.Context, n News) error {
 			require.NotEmpty(t, n.Alarms, "news of nothing")
 			l.told = append(l.told, n.Alarms...)

@@ -2,10 +2,12 @@ package follow
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -178,6 +180,20 @@ func TestAChainsNextJobIsTakenUp(t *testing.T) {
 	sub, err := l.st.ByJob(t.Context(), "bench", "80")
 	require.NoError(t, err)
 	require.Equal(t, "ada", sub.Owner)
+	third := next
+	third.ID = "82"
+	q.jobs = append(q.jobs, third)
+	l.f.adoptNext(t.Context(), l.st, l.job)
+	require.Len(t, *told, 1, "the job after the next is not a second next one")
+
+	// A job that was submitted here is nobody's next job.
+	l, q, told = newQueue(t, `{"name":"gpt","chain":2}`)
+	l.job.StartedAt, next.WorkDir = &at, l.job.WorkDir
+	q.jobs = []slurm.Job{next}
+	require.NoError(t, l.st.Adopt(t.Context(), store.Submission{Key: "own", Token: "own", Cluster: "bench", JobID: "80", Owner: "ada", Spec: []byte(`{}`), CreatedAt: at}))
+	l.f.adoptNext(t.Context(), l.st, l.job)
+	require.Empty(t, *told)
+	*told = make([]News, 1)
 
 	// The last job of a chain has no next job, whatever else is in the queue.
 	later := next
@@ -255,6 +271,22 @@ func TestAnEndIsToldOnce(t *testing.T) {
 	}
 }
 
+// An end that could not be stored as news is told by the next start.
+func TestAnEndThatWasNotToldIsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _, told := newQueue(t, `{}`)
+		l.f.Log = slog.New(slog.DiscardHandler)
+		tell := l.f.Tell
+		end := l.job
+		end.State = slurm.Completed
+		l.f.Tell = func(context.Context, News) error { return errors.New("the database is starting up") }
+		l.f.handle(t.Context(), l.st, end)
+		l.f.Tell = tell
+		l.f.handle(t.Context(), l.st, end)
+		require.Len(t, *told, 1)
+	})
+}
+
 // The queue shows an end before the accounts settle it. A server that is started later need
 // not ask the accounts again for every job of the last day.
 func TestAStartAsksForNoEndThatIsSettled(t *testing.T) {
@@ -313,19 +345,21 @@ func TestAResultEndsNoJobUnasked(t *testing.T) {
 // job, and the news says so.
 func TestARunAtItsTimeLimitGoesOn(t *testing.T) {
 	y := followCluster(t, "exit 3\n")
-	one, two := 1, 2
-	id := y.submit(job.Spec{Chain: &one, Retry: job.Retry{Max: &two, On: []string{outcome.SlurmTimeLimit}}})
+	one := 1
+	id := y.submit(job.Spec{Chain: &one, Retry: job.Retry{Max: &one, On: []string{outcome.SlurmTimeLimit}}})
 	n := y.until("the failure", func(n News) bool { return n.Job.ID == id && n.Report != nil })
 	require.Contains(t, n.Why.EN, "is not among retry.on")
 	st, err := y.call.Store()
 	require.NoError(t, err)
 	n.Report, n.Why = &report.Report{Class: outcome.SlurmTimeLimit}, lang.Text{}
 	(&Follower{Service: y.call.Service, Log: slog.New(slog.DiscardHandler)}).recover(t.Context(), st, &n)
-	require.Equal(t, "submitted again as "+string(n.Next)+" (retry 1 of 2); `cancel "+string(n.Next)+"` stops that", n.Why.EN)
-	require.Equal(t, "已再次提交为 "+string(n.Next)+"（第 1 次重试，共 2 次）；`cancel "+string(n.Next)+"` 可终止", n.Why.ZH)
+	require.Equal(t, "submitted again as "+string(n.Next)+" (retry 1 of 1); `cancel "+string(n.Next)+"` stops that", n.Why.EN)
+	require.Equal(t, "已再次提交为 "+string(n.Next)+"（第 1 次重试，共 1 次）；`cancel "+string(n.Next)+"` 可终止", n.Why.ZH)
 	sub, err := st.ByJob(t.Context(), "local", n.Next)
 	require.NoError(t, err)
 	require.Contains(t, string(sub.Spec), "afterany:"+string(id))
+	_, attempt := lineageOf(sub)
+	require.Equal(t, 1, attempt, "the next failure counts this attempt")
 }
 
 // A run that fails for the same reason as the attempt before is not tried a third time.

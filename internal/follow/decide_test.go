@@ -72,6 +72,7 @@ func TestWhatASubmissionComesFrom(t *testing.T) {
 	}
 	who := owner(store.Submission{Owner: "ada", AskedBy: "slack:T1/U1"})
 	require.Equal(t, []string{"ada", "slack:T1/U1"}, []string{who.User, who.ID}, "whose job it is, and who asked")
+	require.True(t, (&Follower{}).reader().Who.ReadOnly, "whoever only reads for news may change nothing")
 	says := chainText("12", 2, 5, job.Spec{Name: "gpt", LogDir: "out"})
 	require.Equal(t, "job 2 of the chain's 5 is queued as 12; `touch out/gpt.stop` ends the chain", says.EN)
 	require.Contains(t, says.ZH, "第 2 个作业（共 5 个）已排队为 12")

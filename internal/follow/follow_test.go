@@ -73,7 +73,7 @@ func followCluster(t *testing.T, uv string) *followedCluster {
 	}
 	w := watch.New(cluster, watch.Options{Interval: 200 * time.Millisecond, Floor: 200 * time.Millisecond})
 	f := &Follower{
-		Service: y.call.Service, Log: slog.New(slog.DiscardHandler), Interval: 200 * time.Millisecond, stable: 500 * time.Millisecond,
+		Service: y.call.Service, Log: calmLog(t), Interval: 200 * time.Millisecond, stable: 500 * time.Millisecond,
 		Watchers: map[string]*watch.Watcher{"local": w},
 		Tell: func(_ context.Context, n News) error {
 			y.mu.Lock()
@@ -105,6 +105,26 @@ func (y *followedCluster) submit(s job.Spec) slurm.JobID {
 	require.NoError(y.t, err)
 	require.NotNil(y.t, out.(launch.SubmitOut).JobID)
 	return *out.(launch.SubmitOut).JobID
+}
+
+// A calm is a log that fails the test at a failure without an error.
+type calm struct {
+	slog.Handler
+	t *testing.T
+}
+
+func calmLog(t *testing.T) *slog.Logger { return slog.New(calm{slog.DiscardHandler, t}) }
+
+func (c calm) Enabled(context.Context, slog.Level) bool { return true }
+
+func (c calm) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "error" && a.Value.Any() == nil {
+			c.t.Errorf("nothing has failed, and the log says: %s", r.Message)
+		}
+		return true
+	})
+	return nil
 }
 
 // until waits for news for which fits returns true, and returns it.
@@ -279,7 +299,8 @@ func TestTheSameCauseTwiceEndsIt(t *testing.T) {
 		return again
 	}
 	require.False(t, same("a", outcome.NCCLTimeout, "rank 3 waited 600 s", "100"))
-	require.False(t, same("a", outcome.NCCLIB, "port 1 of mlx5_0 is down", "100"), "another cause")
+	require.False(t, same("a", outcome.NCCLIB, "rank 3 waited 600 s", "100"), "another class")
+	require.False(t, same("a", outcome.NCCLIB, "port 1 of mlx5_0 is down", "100"), "another line")
 	require.True(t, same("a", outcome.NCCLIB, "port 2 of mlx5_3 is down", "200"), "numbers aside it is the same")
 	require.False(t, same("b", outcome.NCCLIB, "port 2 of mlx5_3 is down", "200"), "another run's")
 	require.False(t, same("c", outcome.SlurmTimeLimit, "DUE TO TIME LIMIT", "100"))

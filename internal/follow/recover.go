@@ -217,7 +217,6 @@ func excluding(s job.Spec, nodes []string) job.Spec {
 			avoid = append(old, avoid...)
 		}
 	}
-	slices.Sort(avoid)
-	s.Exclude = hostlist.Compress(slices.Compact(avoid))
+	s.Exclude = hostlist.Compress(avoid)
 	return s
 }

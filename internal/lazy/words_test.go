@@ -18,5 +18,9 @@ func TestAWordIsFoundByItsRarestPiece(t *testing.T) {
 		for _, places := range NewWords(words).places {
 			require.Len(t, places, 1, words)
 		}
+		for _, w := range words {
+			require.False(t, NewWords(words).In(w[1:]), w)
+			require.False(t, NewWords(words).In(w[:len(w)-1]), w)
+		}
 	}
 }

@@ -91,6 +91,7 @@ func TestTheFolderOfTheProgramIsTheLastResort(t *testing.T) {
 		"docker run -v $X:/c -v /w:/w img " + python + "/c/t.py": {"/c", "t.py", "the program's folder is used"},
 		python + "$CODE/sub/train.py":                            {"", "sub/train.py", "$CODE: the file does not show this folder"},
 		python + "${CODE}train.py":                               {"", "${CODE}train.py", "give worktree"},
+		"enroot start -m /w:/c img " + python + "/opt/train.py":  {"", "/opt/train.py", "give worktree"},
 		python + "$CODE/$SUB/train.py":                           {"", "$CODE/$SUB/train.py", "give worktree"},
 		"bash -c 'cd $CODE; " + python + "$CODE/sub/train.py'":   {"", "sub/train.py", "$CODE: the file does not show this folder"},
 		"bash -c 'cd /w; " + python + "/w/../w/./train.py'":      {"/w", "train.py", ""},

@@ -19,14 +19,15 @@ type batch struct {
 // query runs, all callers wait for its end and then share the next query, so a cluster
 // on which many jobs end at once gets no more queries. found is false where the back end
 // has no such query, or no answer for this job.
-func (s *Shared) batchedDetail(ctx context.Context, row slurm.Job, inQueue bool) (j slurm.Job, found bool, err error) {
+func (s *Shared) batchedDetail(ctx context.Context, row slurm.Job) (j slurm.Job, found bool, err error) {
 	asker, ok := s.cluster.(interface {
 		Details(ctx context.Context, rows []slurm.Job) (map[slurm.JobID]slurm.Job, error)
 	})
 	s.mu.Lock()
-	// The listing has one row for each part of an array, and none for the whole.
+	// The listing has one row for each part of an array, and none for the whole or a job that
+	// has left the queue.
 	whole := !slices.ContainsFunc(s.last.rows[row.ID.Array()], func(r slurm.Job) bool { return r.ID == row.ID })
-	if !ok || !inQueue || whole {
+	if !ok || whole {
 		s.mu.Unlock()
 		return j, false, nil
 	}

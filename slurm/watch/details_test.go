@@ -46,13 +46,14 @@ func TestManyJobsAreAskedForTogether(t *testing.T) {
 		for n := range 50 {
 			jobs = append(jobs, job(slurm.JobID(fmt.Sprint(n+1)), slurm.Failed))
 		}
+		jobs = append(jobs, job("60_1", slurm.Running), job("60_2", slurm.Running))
 		f := &batching{slow: &slow{whole: &whole{fake: newFake(jobs...)}}, left: map[slurm.JobID]bool{"9": true}}
 		s := watch.NewShared(f, watch.Options{})
 		_, err := s.Jobs(t.Context(), slurm.Filter{})
 		require.NoError(t, err)
 		began := time.Now()
 		var all sync.WaitGroup
-		for _, j := range jobs {
+		for _, j := range jobs[:50] {
 			all.Go(func() {
 				ctx := t.Context()
 				if j.ID == "1" { // whoever asked first goes away
@@ -74,5 +75,8 @@ func TestManyJobsAreAskedForTogether(t *testing.T) {
 		_, err = s.Job(t.Context(), "7")
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(f.batches), 2, "an ended job is not asked for again")
+		before := len(f.batches)
+		_, _ = s.Job(t.Context(), "60")
+		require.Len(t, f.batches, before, "the listing has no row for a whole array")
 	})
 }

@@ -3,6 +3,7 @@ package watch_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -46,13 +47,14 @@ func TestWhatIsToldOfAJob(t *testing.T) {
 	first := run(func(*slurm.Job) {})
 	begun := chapter{first, nil, time.Minute, []string{"changed RUNNING"}}
 	gone := chapter{nil, nil, 20 * time.Hour, []string{"changed RUNNING AccountingPending"}}
+	lost := chapter{nil, nil, 2 * time.Minute, gone.told}
 	running, failed := job("8_1", slurm.Running), ended("8_1", slurm.Failed, "1:0")
 	done := ended("8_2", slurm.Completed, "0:0")
 	for name, chapters := range map[string][]chapter{
 		"other nodes are news":  {begun, {run(func(j *slurm.Job) { j.Nodes = []string{"n2"} }), nil, time.Minute, []string{"changed RUNNING"}}},
 		"another run is news":   {begun, {run(func(j *slurm.Job) { j.SubmittedAt = &again }), nil, time.Minute, []string{"changed RUNNING"}}},
 		"elapsed time is none":  {begun, {run(func(j *slurm.Job) { j.ElapsedS = 9 }), nil, time.Minute, nil}},
-		"a job that comes back": {begun, gone, {first, nil, time.Hour, []string{"changed RUNNING"}}, gone},
+		"a job that comes back": {begun, gone, {first, nil, 2 * time.Minute, []string{"changed RUNNING"}}, lost, {nil, []slurm.Job{ended("8", slurm.Failed, "1:0")}, time.Minute, []string{"ended FAILED"}}},
 		"an end that only the queue has shown": {
 			{[]slurm.Job{job("8", slurm.Failed)}, nil, time.Second, []string{"changed FAILED AccountingPending"}}, {nil, nil, time.Minute, []string{"ended FAILED"}},
 		},
@@ -104,9 +106,41 @@ func TestTheReasonOfARequeueIsTold(t *testing.T) {
 		j, _ := w.Job("7")
 		require.Equal(t, []slurm.State{slurm.NodeFail}, j.Requeues)
 		require.Equal(t, 1, j.Restarts)
+		w.Watch(ended("6", slurm.Failed, "1:0"))
 		w.Clear()
-		f.set(func() { f.rows[0].State = slurm.Completing })
+		f.set(func() { f.rows = []slurm.Job{job("6", slurm.Running), job("7", slurm.Completing)} })
 		time.Sleep(time.Hour)
-		require.Empty(t, told(), "it is not followed any more")
+		require.Empty(t, told(), "nothing is followed any more, and no requeue is waited for")
+	})
+}
+
+// Slurm keeps a job in the queue for minutes after its end. Only the accounts have its exit code.
+func TestAnEndHasTheExitCodeOfTheAccounts(t *testing.T) {
+	f := newFake(job("7", slurm.Failed))
+	f.past["7"] = ended("7", slurm.Failed, "3:0")
+	w := watch.New(f, watch.Options{})
+	sub := w.Subscribe()
+	w.Watch(slurm.Job{ID: "7"})
+	require.NoError(t, w.Refresh(t.Context()))
+	e, err := sub.Next(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, watch.Ended, e.Kind)
+	require.Equal(t, "3:0", *e.Job.ExitCode)
+}
+
+// Each term as leader begins with a look, however soon after the last one.
+func TestAClearedWatcherLooksAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch.New(newFake(job("7", slurm.Running)), watch.Options{})
+		sub := w.Subscribe()
+		for range 2 {
+			ctx, stop := context.WithTimeout(t.Context(), time.Second)
+			w.Watch(slurm.Job{ID: "7"})
+			w.Run(ctx)
+			stop()
+			_, err := sub.Next(ctx)
+			require.NoError(t, err)
+			w.Clear()
+		}
 	})
 }

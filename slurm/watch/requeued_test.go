@@ -42,16 +42,22 @@ func TestTheNumberOfARunDoesNotFall(t *testing.T) {
 func TestWhoAsksForARequeuedJobGetsItsNumber(t *testing.T) {
 	f := newFake(job("7", slurm.Running))
 	f.past["8"] = ended("8", slurm.Failed, "3:0")
+	f.queue["9"] = slurm.Job{ID: "9", State: slurm.Running, Restarts: 5} // a queue that counts
+	late := ended("7", slurm.Failed, "3:0")
+	late.Restarts = 2
 	story(t, f, watch.Options{}, func(w *watch.Watcher, told func() []string) {
-		for _, id := range []slurm.JobID{"7", "8"} {
+		w.Watch(late) // and then by somebody who knows only an earlier run
+		for _, id := range []slurm.JobID{"7", "8", "9"} {
 			w.Watch(ended(id, slurm.Failed, "3:0"))
 			w.Watch(slurm.Job{ID: id})
 		}
 		time.Sleep(time.Minute)
-		require.ElementsMatch(t, []string{"changed RUNNING", "ended FAILED"}, told())
-		j, ok := w.Job("7")
-		require.True(t, ok)
-		require.Equal(t, 1, j.Restarts)
+		require.ElementsMatch(t, []string{"changed RUNNING", "changed RUNNING", "ended FAILED"}, told())
+		for id, number := range map[slurm.JobID]int{"7": 3, "9": 5} {
+			j, ok := w.Job(id)
+			require.True(t, ok)
+			require.Equal(t, number, j.Restarts, id)
+		}
 	})
 }
 
@@ -67,22 +73,36 @@ func TestAnotherUsersJobIsNoRequeue(t *testing.T) {
 		f.set(func() { f.queue["7"] = other })
 		time.Sleep(2 * time.Minute)
 		require.Empty(t, told())
+		asked := f.questions()
+		time.Sleep(time.Hour)
+		require.Equal(t, asked, f.questions(), "and nothing is left to ask for")
 	})
 }
 
-// The cluster's clock may be ahead, by years too. A job that has ended is asked for one day.
-func TestAnEndInTheFutureIsNotAskedForForEver(t *testing.T) {
-	f := newFake()
-	story(t, f, watch.Options{}, func(w *watch.Watcher, _ func() []string) {
-		j, end := ended("7", slurm.Failed, "3:0"), time.Now().AddDate(10, 0, 0)
-		j.EndedAt = &end
-		w.Watch(j)
-		time.Sleep(25 * time.Hour)
-		asked := f.questions()
-		require.Positive(t, asked)
-		time.Sleep(time.Hour)
-		require.Equal(t, asked, f.questions())
-	})
+// A job that has ended is asked for until a day after its end. The cluster's clock may be ahead,
+// by years too.
+func TestAnEndIsAskedForOneDay(t *testing.T) {
+	for name, c := range map[string]struct{ ended, asked time.Duration }{
+		"in ten years": {10 * 365 * 24 * time.Hour, 24 * time.Hour},
+		"yesterday":    {-22 * time.Hour, 2 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake()
+			story(t, f, watch.Options{}, func(w *watch.Watcher, _ func() []string) {
+				j, end := ended("7", slurm.Failed, "3:0"), time.Now().Add(c.ended)
+				j.EndedAt = &end
+				w.Watch(j)
+				time.Sleep(c.asked - 10*time.Minute)
+				asked := f.questions()
+				require.Positive(t, asked)
+				time.Sleep(20 * time.Minute)
+				require.Greater(t, f.questions(), asked)
+				asked = f.questions()
+				time.Sleep(time.Hour)
+				require.Equal(t, asked, f.questions())
+			})
+		})
+	}
 }
 
 // After a requeue the accounts may still have the run before only. If the queue says nothing

@@ -424,7 +424,7 @@ func (s *Shared) askOne(ctx context.Context, id slurm.JobID, row slurm.Job, inQu
 	if d, holds := s.remembered(id, row, inQueue); holds {
 		return d, nil
 	}
-	j, found, err := s.batchedDetail(ctx, row, inQueue)
+	j, found, err := s.batchedDetail(ctx, row)
 	if !found && err == nil {
 		j, err = asker.Job(ctx, id)
 	}

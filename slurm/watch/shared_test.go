@@ -229,7 +229,7 @@ func TestTheAccountsAreAskedOnceWhileTheQueueStays(t *testing.T) {
 		look(3)
 		require.Zero(t, look(20), "nothing changes")
 		f.set(func() { delete(f.queue, "7") })
-		require.Positive(t, look(3), "a job has gone")
+		require.GreaterOrEqual(t, look(3), 4, "a job has gone, and the accounts may lag behind")
 		require.Zero(t, look(20), "nothing changes")
 	})
 }
@@ -375,6 +375,13 @@ func TestAJobThatEndedIsAskedForOnce(t *testing.T) {
 			j, err := s.Job(t.Context(), "8")
 			require.NoError(t, err)
 			require.Equal(t, code, *j.ExitCode)
+			if code == "0:0" {
+				ones := f.ones
+				s.Changed()
+				_, err = s.Job(t.Context(), "8")
+				require.NoError(t, err)
+				require.Greater(t, f.ones, ones, "a change by this process may have settled it")
+			}
 			time.Sleep(time.Minute)
 		}
 	})

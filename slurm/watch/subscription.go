@@ -72,11 +72,7 @@ func (s *Subscription) Each(ctx context.Context, do func(Event)) {
 		if busy {
 			continue
 		}
-		select {
-		case room <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
+		room <- struct{}{}
 		under.Go(func() {
 			defer func() { <-room }()
 			for more := true; more && ctx.Err() == nil; {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,5 +68,49 @@ func TestNewsOfDifferentJobsGoSideBySide(t *testing.T) {
 		mu.Unlock()
 		stop()
 		all.Wait()
+	})
+}
+
+// Whoever ends Each knows once it returns that no call is under way, and that none follows.
+func TestEachReturnsAfterItsLastCall(t *testing.T) {
+	f := newFake()
+	for i := range 3 {
+		id := slurm.JobID(fmt.Sprint(i))
+		f.queue[id] = job(id, slurm.Pending)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		w := watch.New(f, watch.Options{})
+		sub, other := w.Subscribe(), w.Subscribe()
+		other.Close()
+		for id := range f.queue {
+			w.Watch(slurm.Job{ID: id})
+		}
+		var calls atomic.Int32
+		var returned atomic.Bool
+		release := make(chan struct{})
+		go func() {
+			sub.Each(ctx, func(watch.Event) { calls.Add(1); <-release })
+			returned.Store(true)
+		}()
+		require.NoError(t, w.Refresh(ctx))
+		for id := range f.queue { // a second event waits behind the first
+			f.queue[id] = job(id, slurm.Running)
+		}
+		time.Sleep(time.Minute)
+		require.NoError(t, w.Refresh(ctx))
+		synctest.Wait()
+		begun := calls.Load()
+		require.Positive(t, begun)
+		stop()
+		synctest.Wait()
+		require.False(t, returned.Load(), "calls are under way")
+		close(release)
+		synctest.Wait()
+		require.True(t, returned.Load())
+		require.Equal(t, begun, calls.Load())
+		_, err := other.Next(ctx)
+		require.ErrorIs(t, err, context.Canceled, "what is closed hears nothing")
 	})
 }

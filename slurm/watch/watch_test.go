@@ -484,16 +484,28 @@ func TestAnAllocationWithoutAStepIsToldOfWithItsGPUHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		f := &idling{fake: newFake(slurm.Job{ID: "7", State: slurm.Running, StartedAt: &begin, GPUs: 16, NumNodes: 2}), steps: []slurm.Step{{ID: "7.0"}}}
+		f.queue["8"] = job("8", slurm.Pending)
 		ctx, stop := context.WithCancel(t.Context())
 		w := watch.New(f, watch.Options{})
 		sub := w.Subscribe()
 		w.Watch(slurm.Job{ID: "7"})
+		w.Watch(slurm.Job{ID: "8"})
 		var all sync.WaitGroup
 		all.Go(func() { w.Run(ctx) })
+		all.Go(func() { // so that every look brings news, and none is put off
+			for n := 0; ctx.Err() == nil; n++ {
+				f.set(func() { f.queue["8"] = slurm.Job{ID: "8", State: slurm.Pending, Reason: fmt.Sprint(n)} })
+				time.Sleep(10 * time.Second)
+			}
+		})
 		next := func() watch.Event {
-			e, err := sub.Next(ctx)
-			require.NoError(t, err)
-			return e
+			for {
+				e, err := sub.Next(ctx)
+				require.NoError(t, err)
+				if e.Job.ID == "7" {
+					return e
+				}
+			}
 		}
 		require.Equal(t, watch.Changed, next().Kind)
 		time.Sleep(2 * time.Hour)
@@ -505,6 +517,10 @@ func TestAnAllocationWithoutAStepIsToldOfWithItsGPUHours(t *testing.T) {
 		first := time.Now()
 		require.Equal(t, watch.Idle, next().Kind)
 		require.GreaterOrEqual(t, time.Since(first), 25*time.Minute, "again when it has doubled")
+		f.set(func() { f.steps = []slurm.Step{{ID: "7.1"}} })
+		time.Sleep(time.Hour)
+		f.set(func() { f.steps = nil })
+		require.Less(t, next().Idle.For, time.Hour, "after another step it counts anew")
 		stop()
 		all.Wait()
 		both := append(append([]time.Time{}, f.asked...), f.stepped...)
