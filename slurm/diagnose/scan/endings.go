@@ -94,17 +94,18 @@ func takenBack(text string) bool {
 
 // saysEnd reports whether a line, without the rules around it, says that the run ended, as opposed to a
 // round.
-func (f *Facts) saysEnd(t logline.Tag, text string) bool {
+func (f *Facts) saysEnd(m Mark, text string) bool {
 	bare := strings.Trim(text, drawn)
 	switch {
 	case bare == "" || takenBack(bare):
 		return false
 	case closing.MatchString(bare), whole.MatchString(bare):
 		return true
-	case f.inRow(t, text):
+	case f.inRow(m.Tag, text):
 		return false
 	}
-	return doneWords.MatchString(bare) && !partDone.MatchString(bare) && !inPart(bare) || results.MatchString(bare) && f.rows[form32(t, text)].times < Enough
+	return doneWords.MatchString(bare) && !partDone.MatchString(bare) && !inPart(bare) && !(f.atStart(m) && destination.MatchString(bare)) ||
+		results.MatchString(bare) && f.rows[form32(m.Tag, text)].times < Enough
 }
 
 // measures match a trainer's summary, and what an evaluation or a network test prints at its end.
@@ -226,7 +227,7 @@ func (f *Facts) Ending() (e Ending) {
 				(score.MatchString(text) && !(e.Short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
 					!f.repeats(m, text) && !f.inRow(m.Tag, text):
 				return Ending{Said: true, Sure: true}
-			case doneWords.MatchString(text) && f.saysEnd(m.Tag, text) && f.onlyOnce(m.Tag, text): // onlyOnce looks at every form
+			case doneWords.MatchString(text) && f.saysEnd(m, text) && f.onlyOnce(m.Tag, text): // onlyOnce looks at every form
 				return Ending{Said: true, Sure: true}
 			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !pattern.ZeroOf.MatchString(text) && !pattern.AgentLine(text):
 				e.Said, amid = false, true // it announces something, or reports a failure
@@ -240,7 +241,7 @@ func (f *Facts) Ending() (e Ending) {
 			continue
 		}
 		if !new(usage).has(text) && (k < len(last)-1 || !heads.MatchString(text)) && (pattern.FormOf(text) != pattern.Inert || banner(text)) {
-			e.Said = e.Said || f.saysEnd(m.Tag, text)
+			e.Said = e.Said || f.saysEnd(m, text)
 		}
 	}
 	if f.epochs.complete(f.told, f.fromZero) && !amid {
@@ -281,7 +282,8 @@ var inEpoch = lazy.New(`(?i)^[^|[=]{0,24}\bepochs?\b\W{0,3}\d+(?:[^\d/% ]| +[^\d
 var failing = lazy.New(`(?i)\b(?:` + wholeRun + `|process)\b.{0,16}\bfailed\b` +
 	`|\bjob ['"]?[\w./:-]+['"]? failed\b|\bfatal (?:\w+ )?error\b` +
 	`|^Command '.*' (?:died with <Signals\.SIG|returned non-zero exit status )` + // subprocess
-	`|^\*\*\* SIG[A-Z]+ received at `) // glog and Abseil
+	`|^\*\*\* SIG[A-Z]+ received at ` + // glog and Abseil
+	`|^:::MLL.*\brun_stop\b.*"status": ?"aborted"`) // MLPerf
 
 // failedSince reports whether one of the last lines after the told-th line matches failing. The starter
 // of a program writes this after the program's own words.
@@ -411,12 +413,13 @@ var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}` + measure + ` *[=:] *-?[\d.]
 // belongs to the line before it.
 var rowOf = lazy.New(`^(?:\d+ {2,}\S.*  .*| {2,}\S+ {2,}\S.*|\[\d+ rows x \d+ columns\])$`)
 
-// talk returns the last lines without rows of data frames, shell prompts and PyTorch's warnings about
-// processes that exit one after the other.
+// talk returns the last lines without rows of data frames, shell prompts, PyTorch's warnings about
+// processes that exit one after the other, and MLPerf's records of anything but the end of the run.
 func (f *Facts) talk() (lines []Mark) {
 	for _, m := range f.Last {
 		if _, text := logline.CutTag(m.Text); !rowOf.MatchString(text) && !prompt.MatchString(text) &&
-			!(ofTorch.MatchString(text) && pattern.WarningLevel.MatchString(text)) { // a peer exited first
+			!(ofTorch.MatchString(text) && pattern.WarningLevel.MatchString(text)) && // a peer exited first
+			!(strings.HasPrefix(text, ":::MLL") && !strings.Contains(text, "run_stop")) {
 			lines = append(lines, m)
 		}
 	}

@@ -15,6 +15,9 @@ import (
 func TestEndsToldInOtherWords(t *testing.T) {
 	steps := "Step 10 loss 0.5\nStep 20 loss 0.4\nStep 30 loss 0.3\n"
 	table := "\nJob ID:          8123.head\nUsername:        ana\nGroup:           users\nQueue Used:      gpu\nAccount:         a12\nNode:            n07\n-----\n"
+	mlperf := func(key, status string) string {
+		return ":::MLLOG {\"time_ms\": 171, \"event_type\": \"INTERVAL_END\", \"key\": \"" + key + "\", \"value\": 2.9, \"metadata\": {\"status\": \"" + status + "\"}}\n"
+	}
 	for name, c := range map[string]struct{ log, class, line string }{
 		"a service of what it ran": {
 			steps + "Training:  99%|#########9| 199/200 [01:00<00:01,  3.3it/s]\n--------\nJob 'raysubmit_Ab12Cd34Ef56' succeeded\n--------\n", outcome.Success, "",
@@ -59,7 +62,20 @@ func TestEndsToldInOtherWords(t *testing.T) {
 		"Chinese":                                     {steps + "总耗时：41.7秒\n", outcome.Success, ""},
 		"a clock's time in Chinese":                   {steps + "时间: 12:30:45\n", outcome.UnknownExit, ""},
 		"a shell's prompt behind a program that left": {steps + "no usable shards below /data, leaving\n(base) ana@gpu1:~/train$ \n", outcome.UnknownExit, ""},
-		"the time of each round":                      {strings.Repeat("Runde loss 0.5\nLaufzeit: 41.7 s\n", 9), outcome.UnknownExit, ""},
+		"where a program that begins will write": {
+			"[2026-03-04 06:03:23][main][INFO] - 17 parameters\n[2026-03-04 06:03:24][main][INFO] - Evaluation saved to: ./runs/a\n", outcome.UnknownExit, "Evaluation",
+		},
+		"where a program that worked wrote": {
+			"[2026-03-04 06:03:23][main][INFO] - 17 items\n[2026-03-04 06:07:24][main][INFO] - Evaluation saved to: ./runs/a\n", outcome.Success, "",
+		},
+		"what a program just wrote": {"prepare --root /d\nWritten to ./pairs/\n", outcome.Success, ""},
+		"an evaluation of a benchmark that has begun": {
+			strings.Repeat(mlperf("loss", "")+mlperf("block_stop", ""), 9) + mlperf("eval_start", "") + mlperf("eval_accuracy", "") + mlperf("eval_stop", ""),
+			outcome.UnknownExit, "eval_stop",
+		},
+		"the end of a benchmark's run":       {steps + mlperf("run_stop", "success"), outcome.Success, ""},
+		"a benchmark's run that was aborted": {steps + mlperf("run_stop", "aborted") + "RESULT,GPT,,3573,ana,2026-03-04 06:03:23 AM\n", outcome.UnknownExit, ""},
+		"the time of each round":             {strings.Repeat("Runde loss 0.5\nLaufzeit: 41.7 s\n", 9), outcome.UnknownExit, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := diagnosetest.Old(t, c.log)

@@ -1,0 +1,19 @@
+package scan
+
+import (
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+)
+
+// Some lines have words of an end, and are none by their place in the log.
+
+// destination matches a line that says where something is or was written. One that begins with "Written to"
+// reports what the program just did.
+var destination = lazy.New(`(?i)[a-z)'"] (?:saved|stored|written|logged|generated) (?:in(?:to)?|to|at|under)\b[\w ]{0,16}:? *['"]?[^\s'"]*[/\\.]\S*$`)
+
+// atStart reports whether a line is among the first ones of a log that shows no work, in its first minute: a
+// program that begins tells where its results will be.
+func (f *Facts) atStart(m Mark) bool {
+	return m.told <= clockIn && len(f.Progress) == 0 && !f.reports && m.At.Sub(f.Last[0].At) < time.Minute // so short a log is in Last
+}
