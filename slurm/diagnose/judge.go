@@ -75,7 +75,7 @@ func (j *job) candidates() (live []*scan.Event) {
 		}
 	}
 	for _, e := range j.events {
-		if e.Superseded || e.Form >= pattern.Report || j.threadAfterEnd(e) {
+		if e.Superseded || e.Form >= pattern.Report || j.threadAfterEnd(e) || j.onlyPeersLeft(e) {
 			continue
 		}
 		at, ended := ends[e.File]
@@ -426,6 +426,13 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 		v.noneAtFault = class == outcome.NCCLConnection && severalSay(class, left)
 	}
 	return j.logged(v), true
+}
+
+// onlyPeersLeft reports whether a complaint about the network between ranks belongs to the end of a run that said
+// that all its work was done, and ends like that: a rank that leaves first looks to the others like one that died.
+func (j *job) onlyPeersLeft(e *scan.Event) bool {
+	return e.Kind == "" && (e.Class == outcome.NCCLConnection || e.Class == outcome.Rendezvous || e.Class == outcome.NCCLTimeout) &&
+		j.files[e.File].SaidDone() && j.endsWell() && !j.deathSeen()
 }
 
 // exitReport returns a launcher's report on the exit of a rank's process.

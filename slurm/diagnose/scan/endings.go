@@ -148,13 +148,7 @@ type Ending struct {
 
 // Ending evaluates the last lines of a log.
 func (f *Facts) Ending() (e Ending) {
-	undated := f.wholeAt.IsZero() || f.wholeAt.Year() == logline.Yearless
-	soon := undated || f.LastTime.Sub(f.wholeAt) <= LongAfter
-	farewell := Farewell
-	if f.accounted {
-		farewell = 2 * LongTail // the epilogue goes on about quotas, budgets and whom to thank
-	}
-	if m := f.whole; m != nil && f.Ran.Phases == m.Phases && f.Ran.Sentences-m.Sentences <= farewell && soon && !f.iteratedSince(f.wholeOff) {
+	if f.SaidDone() {
 		return Ending{Said: !f.failedSince(f.wholeTold), Sure: true}
 	}
 	if f.torn || slices.ContainsFunc(tail(f.Last, lastLines), func(m Mark) bool { return accountedLost.MatchString(m.Text) }) {
@@ -173,8 +167,8 @@ func (f *Facts) Ending() (e Ending) {
 	last := append(tail(f.Progress, 1), tail(f.talk(), lastLines)...)
 	for k, m := range last {
 		_, text := logline.CutTag(m.Text)
-		if summed && m.told < f.summedAt || f.told-m.told > LongTail || f.iteratedSince(m.Off) {
-			continue // after so many other lines it is not the last bar, nor the last word
+		if m.told < f.served || summed && m.told < f.summedAt || f.told-m.told > LongTail || f.iteratedSince(m.Off) {
+			continue // after a server's line or so many others it is not the last bar, nor the last word
 		}
 		if m.told < f.fitted {
 			continue // the trainer's own message outweighs its bars
@@ -342,12 +336,13 @@ var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|SUCCESS)\
 	`|finished after \d[\d,]* \w+` +
 	`|end(?:ed)?(?: of)? training` +
 	`|stop(?:ped)? training` +
-	`)(?: successfully)?[^\w/]*(?:$|[.!:]|(?:in|after|at) \d|\w+ (?:saved|written)\b)` +
+	`)(?: successfully)?[^\w/]*(?:$|[.!:|]|(?:in|after|at) \d|\w+ (?:saved|written)\b)` +
 	`|^Job ['"]?[\w./:-]+['"]? succeeded\W*$` + // Ray, about a job that it ran
 	`|^(?:\S+[: ])?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR and its derivatives, after the last epoch
 	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:triggered|at|after|due)\b)` +
 	`|^Epoch \d+: early stopping\b` + // Keras
-	`|\btraining stop(?:s|ped)\b|\bstopp(?:ing|ed)[ _]early\b`)
+	`|\btraining stop(?:s|ped)\b|\bstopp(?:ing|ed)[ _]early\b` +
+	`|^(?:[^\p{Han}\pL]|INFO)*(?:所有|全部|模型)?(?:训练|评估|推理|测试|任务|实验|作业)(?:任务|流程)?(?:已|全部|已经|正常|成功)?(?:结束|完成|完毕)(?:$|[^\p{Han}])`)
 
 // allDone takes in a message that all work is done: the program's, its trainer's, or a batch system's.
 func (s *scanner) allDone(text string, off int64, h pattern.Hits) {
@@ -375,6 +370,18 @@ func (s *scanner) redraws(text string) bool {
 	was, _ := tallyIn(before)
 	is, ok := tallyIn(text)
 	return ok && is.bar && was.bar && is.of == was.of && barName(text) == barName(before)
+}
+
+// SaidDone reports whether a program in the file said that all its work was done, and little came after it.
+func (f *Facts) SaidDone() bool {
+	undated := f.wholeAt.IsZero() || f.wholeAt.Year() == logline.Yearless
+	soon := undated || f.LastTime.Sub(f.wholeAt) <= LongAfter
+	farewell := Farewell
+	if f.accounted {
+		farewell = 2 * LongTail // the epilogue goes on about quotas, budgets and whom to thank
+	}
+	m := f.whole
+	return m != nil && f.Ran.Phases == m.Phases && f.Ran.Sentences-m.Sentences <= farewell && soon && !f.iteratedSince(f.wholeOff)
 }
 
 // DoneBefore reports whether a program in the file said before an event that all its work was done.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 )
 
 // Some lines have words of an end, and are none by their place in the log.
@@ -16,4 +17,16 @@ var destination = lazy.New(`(?i)[a-z)'"] (?:saved|stored|written|logged|generate
 // program that begins tells where its results will be.
 func (f *Facts) atStart(m Mark) bool {
 	return m.told <= clockIn && len(f.Progress) == 0 && !f.reports && m.At.Sub(f.Last[0].At) < time.Minute // so short a log is in Last
+}
+
+// serves matches the address at which a program says that it serves, and the access log of a server.
+var serves = lazy.New(`(?i)\b(?:running|serving|listening|available|server|tensorboard [\d.]+)\b.{0,60}?\b(?:on|at)\b.{0,40}?https?://` +
+	`|"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) \S+ HTTP/\d(?:\.\d)?" \d{3}\b`)
+
+// serving takes in a line of a server. A program that serves has no end of its own: all before such a line
+// belongs to its start or to a request.
+func (s *scanner) serving(text string, h pattern.Hits) {
+	if h.Ask&pattern.AskServe != 0 && serves.MatchString(text) {
+		s.served = s.told + 1
+	}
 }

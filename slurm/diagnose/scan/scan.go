@@ -98,6 +98,7 @@ type Facts struct {
 	full      fullBars          // the bars that reached their end
 	drawn     int               // how many of the lines in told were unfinished progress bars
 	told      int               // lines so far, without Megatron's iteration lines
+	served    int               // the value of told behind the last line of a server
 	clockedIn int               // the value of told at a line at the beginning that is only a date
 	rError    *Mark             // the last error of R
 	complaint *Mark             // the last error that a program logged
@@ -337,6 +338,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 		s.count(t, text)
 	}
 	s.allDone(text, off, h)
+	s.serving(text, h)
 	if t == logline.NoTag {
 		s.command(text, off)
 		s.begins(text, off)

@@ -15,6 +15,9 @@ import (
 func TestEndsToldInOtherWords(t *testing.T) {
 	steps := "Step 10 loss 0.5\nStep 20 loss 0.4\nStep 30 loss 0.3\n"
 	table := "\nJob ID:          8123.head\nUsername:        ana\nGroup:           users\nQueue Used:      gpu\nAccount:         a12\nNode:            n07\n-----\n"
+	const answered = "127.0.0.1 - - [24/Feb/2026 10:00:00] \"GET /done HTTP/1.1\" 200 -\n"
+	const lost = "[rank3]:[E814 01:57:12.984417033 ProcessGroupNCCL.cpp:542] [Rank 3] Collective WorkNCCL(SeqNum=19, OpType=ALLREDUCE, Timeout(ms)=600000) raised " +
+		"the following async exception: NCCL error: unhandled system error, NCCL version 2.21.5\n"
 	mlperf := func(key, status string) string {
 		return ":::MLLOG {\"time_ms\": 171, \"event_type\": \"INTERVAL_END\", \"key\": \"" + key + "\", \"value\": 2.9, \"metadata\": {\"status\": \"" + status + "\"}}\n"
 	}
@@ -75,7 +78,22 @@ func TestEndsToldInOtherWords(t *testing.T) {
 		},
 		"the end of a benchmark's run":       {steps + mlperf("run_stop", "success"), outcome.Success, ""},
 		"a benchmark's run that was aborted": {steps + mlperf("run_stop", "aborted") + "RESULT,GPT,,3573,ana,2026-03-04 06:03:23 AM\n", outcome.UnknownExit, ""},
-		"the time of each round":             {strings.Repeat("Runde loss 0.5\nLaufzeit: 41.7 s\n", 9), outcome.UnknownExit, ""},
+		"a server that has started": {
+			"Reading: 100%|██████████| 4/4 [00:05<00:00,  1.30s/it]\nAll 4 models loaded, 3 workers done.\nServer running on http://0.0.0.0:8000 (Ctrl-C to quit)\n",
+			outcome.UnknownExit, "Server running",
+		},
+		"a server that has answered":                                     {"All four read. Done.\nListening\n" + answered, outcome.UnknownExit, "GET /done"},
+		"a server that has shut down":                                    {"All four read.\n" + answered + "INFO:     Finished server process [12]\n", outcome.Success, ""},
+		"a client of that server":                                        {answered + steps + answered + "Evaluation complete.\n", outcome.Success, ""},
+		"an end that was told, and a rank that the others miss after it": {steps + "训练结束 | 30 步\n" + lost, outcome.Success, ""},
+		"the same in English":                                            {steps + "Training finished | 30 steps\n" + lost, outcome.Success, ""},
+		"the same before the end":                                        {steps + lost + "训练完成！\n", outcome.Success, ""},
+		"an end that was not told":                                       {steps + lost, outcome.NCCLConnection, "Rank 3"},
+		"the end of one training, and another":                           {steps + "训练完成。\n" + strings.Repeat(steps, 9) + lost, outcome.NCCLConnection, "Rank 3"},
+		"the end of a round in Chinese":                                  {steps + "第 3 轮训练完成\n" + steps, outcome.UnknownExit, ""},
+		"what follows an end in Chinese":                                 {steps + "训练完成后保存模型\n" + steps, outcome.UnknownExit, ""},
+		"such an end that srun calls a failure":                          {steps + "训练完成。\n" + lost + "srun: error: n1: task 3: Aborted\n", outcome.NCCLConnection, "Rank 3"},
+		"the time of each round":                                         {strings.Repeat("Runde loss 0.5\nLaufzeit: 41.7 s\n", 9), outcome.UnknownExit, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := diagnosetest.Old(t, c.log)
