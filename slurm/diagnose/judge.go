@@ -79,7 +79,8 @@ func (j *job) candidates() (live []*scan.Event) {
 			continue
 		}
 		at, ended := ends[e.File]
-		if ended && e.Off > at && (e.Class == outcome.HostOOM && e.Weight == pattern.Death || e.Class == outcome.Container && strings.Contains(e.Text, "_join")) {
+		killed := e.Class == outcome.HostOOM && e.Weight >= pattern.Death && e.Weight < pattern.Generic
+		if ended && e.Off > at && (killed || e.Class == outcome.Container && strings.Contains(e.Text, "_join")) {
 			continue // Slurm killed it, not the kernel; or it was too late to join the job's container
 		}
 		if e.Weight < pattern.Specific && e.Weight > pattern.Symptom && !scan.IsEnd(e.Class) && !endAt.IsZero() && !e.Before.IsZero() && e.Before.After(endAt) {
