@@ -70,7 +70,7 @@ func TestErrorsOfAShellsOwnFiles(t *testing.T) {
 	}
 }
 
-// TestOtherLanguagesErrors has errors that ended programs of Julia and C++, and a shell's word on one that Slurm
+// TestOtherLanguagesErrors has errors that ended programs of Julia and C++ or kept one from starting, and a shell's word on one that Slurm
 // killed.
 func TestOtherLanguagesErrors(t *testing.T) {
 	const frames = "Stacktrace:\n [1] f(x::Int64)\n   @ Main ~/w/main.jl:12\n [2] _start()\n   @ Base ./client.jl:552\n"
@@ -85,6 +85,9 @@ func TestOtherLanguagesErrors(t *testing.T) {
 		"killed, after Slurm's word":    {"begins\n" + cancelled + killed, outcome.SlurmCancelled, "CANCELLED"},
 		"killed, without Slurm's word":  {"begins\n" + killed, outcome.HostOOM, "Killed"},
 		"killed, and Slurm's word then": {"begins\n" + killed + cancelled, outcome.HostOOM, "Killed"},
+		"a command that starts another": {
+			"begins\ntimeout: failed to run command 'uv': No such file or directory\nsrun: error: n1: task 0: Exited with exit code 127\n", outcome.EnvLaunch, "'uv'",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := diagnosetest.With(t, c.log, diagnose.Context{JobState: "ENDED"})
