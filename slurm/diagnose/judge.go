@@ -79,14 +79,15 @@ func (j *job) candidates() (live []*scan.Event) {
 		}
 	}
 	for _, e := range j.events {
-		if e.Superseded || e.Form >= pattern.Report || j.threadAfterEnd(e) {
+		if e.Superseded || e.Form >= pattern.Report || j.threadAfterEnd(e) || j.onlyPeersLeft(e) {
 			continue
 		}
 		if e.Class == outcome.HostOOM && e.Weight == pattern.Death && len(e.Tasks) > 0 && lost[e.Node] {
 			continue // it ended with its node
 		}
 		at, ended := ends[e.File]
-		if ended && e.Off > at && (e.Class == outcome.HostOOM && e.Weight == pattern.Death || e.Class == outcome.Container && strings.Contains(e.Text, "_join")) {
+		killed := e.Class == outcome.HostOOM && e.Weight >= pattern.Death && e.Weight < pattern.Generic
+		if ended && e.Off > at && (killed || e.Class == outcome.Container && strings.Contains(e.Text, "_join")) {
 			continue // Slurm killed it, not the kernel; or it was too late to join the job's container
 		}
 		if e.Weight < pattern.Specific && e.Weight > pattern.Symptom && !scan.IsEnd(e.Class) && !endAt.IsZero() && !e.Before.IsZero() && e.Before.After(endAt) {
@@ -435,6 +436,13 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 		v.noneAtFault = class == outcome.NCCLConnection && severalSay(class, left)
 	}
 	return j.logged(v), true
+}
+
+// onlyPeersLeft reports whether a complaint about the network between ranks belongs to the end of a run that said
+// that all its work was done, and ends like that: a rank that leaves first looks to the others like one that died.
+func (j *job) onlyPeersLeft(e *scan.Event) bool {
+	return e.Kind == "" && (e.Class == outcome.NCCLConnection || e.Class == outcome.Rendezvous || e.Class == outcome.NCCLTimeout) &&
+		j.files[e.File].SaidDone() && j.endsWell() && !j.deathSeen()
 }
 
 // exitReport returns a launcher's report on the exit of a rank's process.

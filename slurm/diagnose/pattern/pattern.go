@@ -177,6 +177,7 @@ const (
 	AskExit
 	AskWhole
 	AskProcess
+	AskServe
 )
 
 // guardWords are the literals of the questions, in lower case.
@@ -194,6 +195,7 @@ var guardWords = map[Guard]string{
 	AskNode:       "srun: |slurmstepd-|nccl |node|host| on ",
 	AskNodes:      "nodes|nodelist",
 	AskProcess:    "pid|spawned with command|num_local_procs|world size|world_size|global_rank: |store-based barrier",
+	AskServe:      "http://|https://|http/",
 	AskExit:       "exit|sigint|keyboard interrupt|keyboardinterrupt|by user|by the user",
-	AskWhole:      "complete|processed|done|finished|passed|stop|succeeded|exit status|exit code|exit value|training time|end training|ended training|end of training",
+	AskWhole:      "complete|processed|done|finished|passed|stop|succeeded|exit status|exit code|exit value|training time|end training|ended training|end of training|结束|完成|完毕",
 }

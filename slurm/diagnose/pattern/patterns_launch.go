@@ -22,7 +22,7 @@ var launchPatterns = []pattern{
 	{outcome.EnvLaunch, Specific + 3, oneOf("no such file or directory"), `(^|[ /])(env|bash|sh|zsh|srun|slurm_script|uv|python[\d.]*|torchrun|activate` +
 		`|line \d+|exec|nohup|numactl|sudo|time|stdbuf|slurmstepd\S*|source|\.)(: [^:]*)*: .*(/bin/|activate|python|torchrun|uv|venv|\.sh|accelerate` +
 		`|entrypoint)\S*.{0,3}: no such file|filenotfounderror.*(bin/python|/activate|/torchrun|bin/uv|venv/bin)|(env|exec|nohup` +
-		`|numactl): .*no such file or directory|source: .*no such file|activate: no such file|\bexec \S+ failed: no such file|cd: .*: no such file` +
+		`|numactl|timeout|nice|setsid|taskset|xargs): .*no such file or directory|source: .*no such file|activate: no such file|\bexec \S+ failed: no such file|cd: .*: no such file` +
 		`|: line \d+: \S+: no such file or directory$|no such file or directory: '[^']*/bin/(python|uv|torchrun|accelerate)`},
 	// The system lets a shell start no further process. bash retries a few times before it gives up, so
 	// any other cause outweighs such a retry.

@@ -23,10 +23,11 @@ var symptomPatterns = []pattern{
 	{outcome.ShmBusError, Death + 6, oneOf("`access to an undefined portion of a memory object` is detected"), ``},
 	{outcome.Segfault, Death + 6, oneOf("segmentation fault|sigsegv|floating point exception|sigfpe|illegal instruction|sigill" +
 		"|killed by signal: segmentation|killed by signal: floating"), ``},
+	// PyTorch's own exceptions (c10::) say in the next line what happened.
 	{
 		outcome.Segfault, Death + 1, oneOf("core dumped|terminate called|: aborted| aborted  |trace/breakpoint trap|killed by signal: aborted|assertion"),
 		`aborted +\(core dumped\)|line \d+: +\d+ (?:aborted|trace/breakpoint trap)\b|trace/breakpoint trap +\(core dumped\)` +
-			`|terminate called (after throwing an instance of '(std::\w+|__\w+)'|recursively)` +
+			`|terminate called (after throwing an instance of '([^c']|c[^1'])[^']*'|recursively)` +
 			`|tasks? [\d,\[\]-]+: aborted|killed by signal: aborted|\.(cc?|cpp|cxx|h|hpp|cuh?):\d+:.* assertion .* failed`,
 	},
 

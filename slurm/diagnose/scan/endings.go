@@ -94,17 +94,18 @@ func takenBack(text string) bool {
 
 // saysEnd reports whether a line, without the rules around it, says that the run ended, as opposed to a
 // round.
-func (f *Facts) saysEnd(t logline.Tag, text string) bool {
+func (f *Facts) saysEnd(m Mark, text string) bool {
 	bare := strings.Trim(text, drawn)
 	switch {
 	case bare == "" || takenBack(bare):
 		return false
 	case closing.MatchString(bare), whole.MatchString(bare):
 		return true
-	case f.inRow(t, text):
+	case f.inRow(m.Tag, text):
 		return false
 	}
-	return doneWords.MatchString(bare) && !partDone.MatchString(bare) && !inPart(bare) || results.MatchString(bare) && f.rows[form32(t, text)].times < Enough
+	return doneWords.MatchString(bare) && !partDone.MatchString(bare) && !inPart(bare) && !(f.atStart(m) && destination.MatchString(bare)) ||
+		results.MatchString(bare) && f.rows[form32(m.Tag, text)].times < Enough
 }
 
 // measures match a trainer's summary, and what an evaluation or a network test prints at its end.
@@ -147,13 +148,7 @@ type Ending struct {
 
 // Ending evaluates the last lines of a log.
 func (f *Facts) Ending() (e Ending) {
-	undated := f.wholeAt.IsZero() || f.wholeAt.Year() == logline.Yearless
-	soon := undated || f.LastTime.Sub(f.wholeAt) <= LongAfter
-	farewell := Farewell
-	if f.accounted {
-		farewell = 2 * LongTail // the epilogue goes on about quotas, budgets and whom to thank
-	}
-	if m := f.whole; m != nil && f.Ran.Phases == m.Phases && f.Ran.Sentences-m.Sentences <= farewell && soon && !f.iteratedSince(f.wholeOff) {
+	if f.SaidDone() {
 		return Ending{Said: !f.failedSince(f.wholeTold), Sure: true}
 	}
 	if f.torn || slices.ContainsFunc(tail(f.Last, lastLines), func(m Mark) bool { return accountedLost.MatchString(m.Text) }) {
@@ -172,8 +167,8 @@ func (f *Facts) Ending() (e Ending) {
 	last := append(tail(f.Progress, 1), tail(f.talk(), lastLines)...)
 	for k, m := range last {
 		_, text := logline.CutTag(m.Text)
-		if summed && m.told < f.summedAt || f.told-m.told > LongTail || f.iteratedSince(m.Off) {
-			continue // after so many other lines it is not the last bar, nor the last word
+		if m.told < f.served || summed && m.told < f.summedAt || f.told-m.told > LongTail || f.iteratedSince(m.Off) {
+			continue // after a server's line or so many others it is not the last bar, nor the last word
 		}
 		if m.told < f.fitted {
 			continue // the trainer's own message outweighs its bars
@@ -226,7 +221,7 @@ func (f *Facts) Ending() (e Ending) {
 				(score.MatchString(text) && !(e.Short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
 					!f.repeats(m, text) && !f.inRow(m.Tag, text):
 				return Ending{Said: true, Sure: true}
-			case doneWords.MatchString(text) && f.saysEnd(m.Tag, text) && f.onlyOnce(m.Tag, text): // onlyOnce looks at every form
+			case doneWords.MatchString(text) && f.saysEnd(m, text) && f.onlyOnce(m.Tag, text): // onlyOnce looks at every form
 				return Ending{Said: true, Sure: true}
 			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !pattern.ZeroOf.MatchString(text) && !pattern.AgentLine(text):
 				e.Said, amid = false, true // it announces something, or reports a failure
@@ -240,7 +235,7 @@ func (f *Facts) Ending() (e Ending) {
 			continue
 		}
 		if !new(usage).has(text) && (k < len(last)-1 || !heads.MatchString(text)) && (pattern.FormOf(text) != pattern.Inert || banner(text)) {
-			e.Said = e.Said || f.saysEnd(m.Tag, text)
+			e.Said = e.Said || f.saysEnd(m, text)
 		}
 	}
 	if f.epochs.complete(f.told, f.fromZero) && !amid {
@@ -281,7 +276,8 @@ var inEpoch = lazy.New(`(?i)^[^|[=]{0,24}\bepochs?\b\W{0,3}\d+(?:[^\d/% ]| +[^\d
 var failing = lazy.New(`(?i)\b(?:` + wholeRun + `|process)\b.{0,16}\bfailed\b` +
 	`|\bjob ['"]?[\w./:-]+['"]? failed\b|\bfatal (?:\w+ )?error\b` +
 	`|^Command '.*' (?:died with <Signals\.SIG|returned non-zero exit status )` + // subprocess
-	`|^\*\*\* SIG[A-Z]+ received at `) // glog and Abseil
+	`|^\*\*\* SIG[A-Z]+ received at ` + // glog and Abseil
+	`|^:::MLL.*\brun_stop\b.*"status": ?"aborted"`) // MLPerf
 
 // failedSince reports whether one of the last lines after the told-th line matches failing. The starter
 // of a program writes this after the program's own words.
@@ -340,12 +336,13 @@ var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|SUCCESS)\
 	`|finished after \d[\d,]* \w+` +
 	`|end(?:ed)?(?: of)? training` +
 	`|stop(?:ped)? training` +
-	`)(?: successfully)?[^\w/]*(?:$|[.!:]|(?:in|after|at) \d|\w+ (?:saved|written)\b)` +
+	`)(?: successfully)?[^\w/]*(?:$|[.!:|]|(?:in|after|at) \d|\w+ (?:saved|written)\b)` +
 	`|^Job ['"]?[\w./:-]+['"]? succeeded\W*$` + // Ray, about a job that it ran
 	`|^(?:\S+[: ])?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR and its derivatives, after the last epoch
 	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:triggered|at|after|due)\b)` +
 	`|^Epoch \d+: early stopping\b` + // Keras
-	`|\btraining stop(?:s|ped)\b|\bstopp(?:ing|ed)[ _]early\b`)
+	`|\btraining stop(?:s|ped)\b|\bstopp(?:ing|ed)[ _]early\b` +
+	`|^(?:[^\p{Han}\pL]|INFO)*(?:所有|全部|模型)?(?:训练|评估|推理|测试|任务|实验|作业)(?:任务|流程)?(?:已|全部|已经|正常|成功)?(?:结束|完成|完毕)(?:$|[^\p{Han}])`)
 
 // allDone takes in a message that all work is done: the program's, its trainer's, or a batch system's.
 func (s *scanner) allDone(text string, off int64, h pattern.Hits) {
@@ -373,6 +370,18 @@ func (s *scanner) redraws(text string) bool {
 	was, _ := tallyIn(before)
 	is, ok := tallyIn(text)
 	return ok && is.bar && was.bar && is.of == was.of && barName(text) == barName(before)
+}
+
+// SaidDone reports whether a program in the file said that all its work was done, and little came after it.
+func (f *Facts) SaidDone() bool {
+	undated := f.wholeAt.IsZero() || f.wholeAt.Year() == logline.Yearless
+	soon := undated || f.LastTime.Sub(f.wholeAt) <= LongAfter
+	farewell := Farewell
+	if f.accounted {
+		farewell = 2 * LongTail // the epilogue goes on about quotas, budgets and whom to thank
+	}
+	m := f.whole
+	return m != nil && f.Ran.Phases == m.Phases && f.Ran.Sentences-m.Sentences <= farewell && soon && !f.iteratedSince(f.wholeOff)
 }
 
 // DoneBefore reports whether a program in the file said before an event that all its work was done.
@@ -411,12 +420,13 @@ var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}` + measure + ` *[=:] *-?[\d.]
 // belongs to the line before it.
 var rowOf = lazy.New(`^(?:\d+ {2,}\S.*  .*| {2,}\S+ {2,}\S.*|\[\d+ rows x \d+ columns\])$`)
 
-// talk returns the last lines without rows of data frames, shell prompts and PyTorch's warnings about
-// processes that exit one after the other.
+// talk returns the last lines without rows of data frames, shell prompts, PyTorch's warnings about
+// processes that exit one after the other, and MLPerf's records of anything but the end of the run.
 func (f *Facts) talk() (lines []Mark) {
 	for _, m := range f.Last {
 		if _, text := logline.CutTag(m.Text); !rowOf.MatchString(text) && !prompt.MatchString(text) &&
-			!(ofTorch.MatchString(text) && pattern.WarningLevel.MatchString(text)) { // a peer exited first
+			!(ofTorch.MatchString(text) && pattern.WarningLevel.MatchString(text)) && // a peer exited first
+			!(strings.HasPrefix(text, ":::MLL") && !strings.Contains(text, "run_stop")) {
 			lines = append(lines, m)
 		}
 	}

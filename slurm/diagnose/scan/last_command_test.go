@@ -69,3 +69,30 @@ func TestErrorsOfAShellsOwnFiles(t *testing.T) {
 		})
 	}
 }
+
+// TestOtherLanguagesErrors has errors that ended programs of Julia and C++ or kept one from starting, and a shell's word on one that Slurm
+// killed.
+func TestOtherLanguagesErrors(t *testing.T) {
+	const frames = "Stacktrace:\n [1] f(x::Int64)\n   @ Main ~/w/main.jl:12\n [2] _start()\n   @ Base ./client.jl:552\n"
+	const thrown = "terminate called after throwing an instance of 'mesh::Error'\n  what():  no input\n"
+	const killed = "/w/job.sh: line 9: 4711 Killed                  ./solve\n"
+	const cancelled = "slurmstepd: error: *** JOB 77 ON n1 CANCELLED AT 2026-01-01T00:00:00 ***\n"
+	for name, c := range map[string]struct{ log, class, line string }{
+		"Julia":                         {"begins\nERROR: SystemError: opening file \"/w/a.jl\": No such file or directory\n" + frames, outcome.UserException, "SystemError"},
+		"Julia, and a package":          {"ERROR: LoadError: ArgumentError: Package Flux not found in current path.\n- Run `import Pkg`\n" + frames, outcome.ImportError, "Flux"},
+		"an error without Julia's end":  {"ERROR: shelf 3 is cold\nreads on\nreads on\nreads on\nreads on\n" + frames, outcome.UnknownExit, ""},
+		"C++, an exception of its own":  {"begins\n" + thrown, outcome.Segfault, "mesh::Error"},
+		"killed, after Slurm's word":    {"begins\n" + cancelled + killed, outcome.SlurmCancelled, "CANCELLED"},
+		"killed, without Slurm's word":  {"begins\n" + killed, outcome.HostOOM, "Killed"},
+		"killed, and Slurm's word then": {"begins\n" + killed + cancelled, outcome.HostOOM, "Killed"},
+		"a command that starts another": {
+			"begins\ntimeout: failed to run command 'uv': No such file or directory\nsrun: error: n1: task 0: Exited with exit code 127\n", outcome.EnvLaunch, "'uv'",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := diagnosetest.With(t, c.log, diagnose.Context{JobState: "ENDED"})
+			require.Equal(t, c.class, r.Class, r.RootLine)
+			require.Contains(t, r.RootLine, c.line)
+		})
+	}
+}

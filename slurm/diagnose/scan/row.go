@@ -82,7 +82,7 @@ func (f *Facts) lastOfLoop() (last int, works bool) {
 // its loop normally. A line that announces an action does not count, as its result is missing.
 func (f *Facts) leftLoop() bool {
 	loop, works := f.lastOfLoop()
-	if !works || f.told-loop > 2*Farewell {
+	if !works || f.told-loop > 2*Farewell || f.served > loop+1 {
 		return false
 	}
 	said, left, warned, behind := false, false, false, 0

@@ -15,6 +15,12 @@ import (
 func TestEndsToldInOtherWords(t *testing.T) {
 	steps := "Step 10 loss 0.5\nStep 20 loss 0.4\nStep 30 loss 0.3\n"
 	table := "\nJob ID:          8123.head\nUsername:        ana\nGroup:           users\nQueue Used:      gpu\nAccount:         a12\nNode:            n07\n-----\n"
+	const answered = "127.0.0.1 - - [24/Feb/2026 10:00:00] \"GET /done HTTP/1.1\" 200 -\n"
+	const lost = "[rank3]:[E814 01:57:12.984417033 ProcessGroupNCCL.cpp:542] [Rank 3] Collective WorkNCCL(SeqNum=19, OpType=ALLREDUCE, Timeout(ms)=600000) raised " +
+		"the following async exception: NCCL error: unhandled system error, NCCL version 2.21.5\n"
+	mlperf := func(key, status string) string {
+		return ":::MLLOG {\"time_ms\": 171, \"event_type\": \"INTERVAL_END\", \"key\": \"" + key + "\", \"value\": 2.9, \"metadata\": {\"status\": \"" + status + "\"}}\n"
+	}
 	for name, c := range map[string]struct{ log, class, line string }{
 		"a service of what it ran": {
 			steps + "Training:  99%|#########9| 199/200 [01:00<00:01,  3.3it/s]\n--------\nJob 'raysubmit_Ab12Cd34Ef56' succeeded\n--------\n", outcome.Success, "",
@@ -59,7 +65,35 @@ func TestEndsToldInOtherWords(t *testing.T) {
 		"Chinese":                                     {steps + "总耗时：41.7秒\n", outcome.Success, ""},
 		"a clock's time in Chinese":                   {steps + "时间: 12:30:45\n", outcome.UnknownExit, ""},
 		"a shell's prompt behind a program that left": {steps + "no usable shards below /data, leaving\n(base) ana@gpu1:~/train$ \n", outcome.UnknownExit, ""},
-		"the time of each round":                      {strings.Repeat("Runde loss 0.5\nLaufzeit: 41.7 s\n", 9), outcome.UnknownExit, ""},
+		"where a program that begins will write": {
+			"[2026-03-04 06:03:23][main][INFO] - 17 parameters\n[2026-03-04 06:03:24][main][INFO] - Evaluation saved to: ./runs/a\n", outcome.UnknownExit, "Evaluation",
+		},
+		"where a program that worked wrote": {
+			"[2026-03-04 06:03:23][main][INFO] - 17 items\n[2026-03-04 06:07:24][main][INFO] - Evaluation saved to: ./runs/a\n", outcome.Success, "",
+		},
+		"what a program just wrote": {"prepare --root /d\nWritten to ./pairs/\n", outcome.Success, ""},
+		"an evaluation of a benchmark that has begun": {
+			strings.Repeat(mlperf("loss", "")+mlperf("block_stop", ""), 9) + mlperf("eval_start", "") + mlperf("eval_accuracy", "") + mlperf("eval_stop", ""),
+			outcome.UnknownExit, "eval_stop",
+		},
+		"the end of a benchmark's run":       {steps + mlperf("run_stop", "success"), outcome.Success, ""},
+		"a benchmark's run that was aborted": {steps + mlperf("run_stop", "aborted") + "RESULT,GPT,,3573,ana,2026-03-04 06:03:23 AM\n", outcome.UnknownExit, ""},
+		"a server that has started": {
+			"Reading: 100%|██████████| 4/4 [00:05<00:00,  1.30s/it]\nAll 4 models loaded, 3 workers done.\nServer running on http://0.0.0.0:8000 (Ctrl-C to quit)\n",
+			outcome.UnknownExit, "Server running",
+		},
+		"a server that has answered":                                     {"All four read. Done.\nListening\n" + answered, outcome.UnknownExit, "GET /done"},
+		"a server that has shut down":                                    {"All four read.\n" + answered + "INFO:     Finished server process [12]\n", outcome.Success, ""},
+		"a client of that server":                                        {answered + steps + answered + "Evaluation complete.\n", outcome.Success, ""},
+		"an end that was told, and a rank that the others miss after it": {steps + "训练结束 | 30 步\n" + lost, outcome.Success, ""},
+		"the same in English":                                            {steps + "Training finished | 30 steps\n" + lost, outcome.Success, ""},
+		"the same before the end":                                        {steps + lost + "训练完成！\n", outcome.Success, ""},
+		"an end that was not told":                                       {steps + lost, outcome.NCCLConnection, "Rank 3"},
+		"the end of one training, and another":                           {steps + "训练完成。\n" + strings.Repeat(steps, 9) + lost, outcome.NCCLConnection, "Rank 3"},
+		"the end of a round in Chinese":                                  {steps + "第 3 轮训练完成\n" + steps, outcome.UnknownExit, ""},
+		"what follows an end in Chinese":                                 {steps + "训练完成后保存模型\n" + steps, outcome.UnknownExit, ""},
+		"such an end that srun calls a failure":                          {steps + "训练完成。\n" + lost + "srun: error: n1: task 3: Aborted\n", outcome.NCCLConnection, "Rank 3"},
+		"the time of each round":                                         {strings.Repeat("Runde loss 0.5\nLaufzeit: 41.7 s\n", 9), outcome.UnknownExit, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := diagnosetest.Old(t, c.log)

@@ -1,0 +1,32 @@
+package scan
+
+import (
+	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+)
+
+// Some lines have words of an end, and are none by their place in the log.
+
+// destination matches a line that says where something is or was written. One that begins with "Written to"
+// reports what the program just did.
+var destination = lazy.New(`(?i)[a-z)'"] (?:saved|stored|written|logged|generated) (?:in(?:to)?|to|at|under)\b[\w ]{0,16}:? *['"]?[^\s'"]*[/\\.]\S*$`)
+
+// atStart reports whether a line is among the first ones of a log that shows no work, in its first minute: a
+// program that begins tells where its results will be.
+func (f *Facts) atStart(m Mark) bool {
+	return m.told <= clockIn && len(f.Progress) == 0 && !f.reports && m.At.Sub(f.Last[0].At) < time.Minute // so short a log is in Last
+}
+
+// serves matches the address at which a program says that it serves, and the access log of a server.
+var serves = lazy.New(`(?i)\b(?:running|serving|listening|available|server|tensorboard [\d.]+)\b.{0,60}?\b(?:on|at)\b.{0,40}?https?://` +
+	`|"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) \S+ HTTP/\d(?:\.\d)?" \d{3}\b`)
+
+// serving takes in a line of a server. A program that serves has no end of its own: all before such a line
+// belongs to its start or to a request.
+func (s *scanner) serving(text string, h pattern.Hits) {
+	if h.Ask&pattern.AskServe != 0 && serves.MatchString(text) {
+		s.served = s.told + 1
+	}
+}
