@@ -221,13 +221,15 @@ func (f *Facts) Ending() (e Ending) {
 				(score.MatchString(text) && !(e.Short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
 					!f.repeats(m, text) && !f.inRow(m.Tag, text):
 				return Ending{Said: true, Sure: true}
+			case heads.MatchString(text):
+				e.Said, e.Full, amid = false, false, true
 			case doneWords.MatchString(text) && f.saysEnd(m, text) && f.onlyOnce(m.Tag, text): // onlyOnce looks at every form
 				return Ending{Said: true, Sure: true}
 			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !pattern.ZeroOf.MatchString(text) && !pattern.AgentLine(text):
 				e.Said, amid = false, true // it announces something, or reports a failure
 			case timeLeft.MatchString(text) && !f.plan.over(f.told-f.drawn):
 				e.Said, e.Full, amid = false, false, true
-			case announced.MatchString(text) && !endWords(text) && !lastAct.MatchString(text), heads.MatchString(text):
+			case announced.MatchString(text) && !endWords(text) && !lastAct.MatchString(text):
 				e.Said, e.Full, amid = false, false, true
 			}
 		}

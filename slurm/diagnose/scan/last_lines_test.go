@@ -49,6 +49,8 @@ func TestWhatTheLastLinesTell(t *testing.T) {
 		"State: COMPLETED (exit code 0)\n" + diagnosetest.Rounds(99, "A note {n}\n"):  sure,
 		"State: COMPLETED (exit code 0)\n" + diagnosetest.Rounds(100, "A note {n}\n"): nothing,
 		// An account of another state, and a traceback that goes on.
+		// A heading has words of an end, and what it heads is missing.
+		rounds("loss 0.5\n", 9) + "Generated answers:\n": nothing, rounds("loss 0.5\n", 9) + "Generated answers\n": sure,
 		lost: none, lost + notes(5): none, lost + notes(6): nothing,
 		saved + "Traceback (most recent call last):\n  File \"/w/a.py\", line 3, in f\n": none,
 		saved + "Traceback (most recent call last):\n":                                   none,
