@@ -256,7 +256,11 @@ func (r Request) asked(l lang.Lang) (lines []string) {
 }
 
 func changeText(c job.Change) lang.Text {
-	a := argument{field: c.Field, value: cmp.Or(printable(c.Old), "–") + " → " + cmp.Or(printable(c.New), "–"), means: specMeanings()[c.Field]}
+	masked := func(value string) string { // by the name, which is not beside the second value, nor in every language
+		name := c.Field + ": "
+		return cmp.Or(printable(strings.TrimPrefix(redact.Text(name+value), name)), "–")
+	}
+	a := argument{field: printable(c.Field), value: masked(c.Old) + " → " + masked(c.New), means: specMeanings()[c.Field]}
 	if a.means.EN == "" { // a flag or a variable, which is its own name
 		a.means = lang.Text{EN: "%s: %s", ZH: "%s：%s"}
 	}

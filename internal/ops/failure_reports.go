@@ -6,7 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/megatron-ops/megatron-ops/slurm")
+	"github.com/megatron-ops/megatron-ops/slurm"
+)
 
 // FailureReports holds the diagnoses of the jobs that have failed lately. Several parts of a
 // server tell of a failure at about the same time: the job's card, the notes below it, the
