@@ -72,9 +72,10 @@ func requestKey(a incoming.Ask) string { return "approve/" + a.Key }
 // of the request. Nobody else reads a direct message, so a request from there goes to each
 // operator directly. instead is the operator who gets the request where the channel refuses it.
 func (b *Bot) operatorsAt(ctx context.Context, a incoming.Ask) (places []card.Place, instead string) {
-	operators := slices.DeleteFunc(b.people.Operators(ctx), func(p card.Place) bool { return p.Channel == a.User })
+	requester := func(p card.Place) bool { return p.Channel == a.User } // who may not decide
+	operators := slices.DeleteFunc(b.people.Operators(ctx), requester)
 	if b.cfg.Policy.ApprovalChannel != "" {
-		places = b.people.Deciders(ctx) // none for a group without members, or whose members Slack does not tell
+		places = slices.DeleteFunc(b.people.Deciders(ctx), requester) // none for a group without members, or whose members Slack does not tell
 	}
 	if len(places) == 0 && (a.Direct || a.Channel == "") {
 		places = slices.Clone(operators)

@@ -219,10 +219,10 @@ func (b *Bot) Person(ctx context.Context, team, user string) (ops.Caller, error)
 }
 
 // ClusterUser returns the cluster user to whom a person in Slack (T…/U…) is linked now, or "".
-func (b *Bot) ClusterUser(ctx context.Context, id string) string {
+func (b *Bot) ClusterUser(ctx context.Context, id string) (string, error) {
 	team, user, _ := strings.Cut(id, "/")
-	k, _ := b.people.Linked(ctx, team, user)
-	return k.User
+	k, _, err := b.people.LinkOf(ctx, team, user)
+	return k.User, err
 }
 
 // Decides reports whether there is anybody to whom an agent's request could be shown.

@@ -191,7 +191,8 @@ func TestARequestOfAnEarlierVersionIsClosed(t *testing.T) {
 	})
 }
 
-// A request is asked in the channel where it was made if nobody is in the group that should decide.
+// A request is asked in the channel where it was made if nobody is in the group that should decide,
+// and of the operators if nobody else reads there.
 func TestARequestToAGroupOfNobodyIsAsked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,6 +206,12 @@ func TestARequestToAGroupOfNobodyIsAsked(t *testing.T) {
 		s := approving(t, func(c *bot.Config) { c.Policy.ApprovalChannel = "S404" })
 		s.write("U1", "submit --yes "+spec)
 		require.Equal(t, "DU5", s.said("Approval needed").Channel, "nobody else reads a direct message")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t, func(c *bot.Config) { c.Policy.ApprovalChannel = "S1" })
+		s.Members(map[string][]string{"S1": {"U1"}})
+		s.write("U1", "submit --yes "+spec)
+		require.Equal(t, "DU5", s.said("Approval needed").Channel, "nobody decides about their own request")
 	})
 }
 

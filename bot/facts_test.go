@@ -33,9 +33,3 @@ func TestFurtherFactsOfAJob(t *testing.T) {
 		require.Equal(t, want, strings.Join(said, "; "))
 	}
 }
-
-// An empty old value is shown as a dash.
-func TestWhatWasEmptyIsADash(t *testing.T) {
-	require.Equal(t, "–", orDash(""))
-	require.Equal(t, "8", orDash("8"))
-}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -183,6 +184,16 @@ func TestAFormKeepsWhatItCannotShow(t *testing.T) {
 		sub, err := s.store.ByJob(t.Context(), "yard", "4712")
 		require.NoError(t, err)
 		require.Contains(t, sub.Script, long)
+
+		docs := s.store.Slack() // a day later
+		keys, err := docs.Keys(t.Context(), record.Base, time.Now())
+		require.NoError(t, err)
+		for _, key := range keys {
+			require.NoError(t, docs.Delete(t.Context(), record.Base, key))
+		}
+		old := sendForm(t, s, form, form["callback_id"], form["private_metadata"], filled)
+		require.Equal(t, "errors", old["response_action"], "without the environment it would be another job")
+		require.Contains(t, fmt.Sprint(old["errors"]), "begin again from the job")
 	})
 }
 

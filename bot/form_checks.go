@@ -1,7 +1,6 @@
 package bot
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -122,9 +121,7 @@ func (b *Bot) confirmation(ctx context.Context, a incoming.Ask, c *ops.Call, met
 	}
 	if r, stop, err := consent.Of(ctx, c, op, in); err == nil && stop == nil {
 		summary.Headline, summary.Warnings, summary.Since = r.Headline.In(c.Lang), r.Warnings, string(r.Since)
-		for _, x := range r.Changes {
-			summary.Changes = append(summary.Changes, fmt.Sprintf("%s: %s → %s", x.Field, orDash(x.Old), orDash(x.New)))
-		}
+		summary.Changes = r.ChangesIn(c.Lang)
 	}
 	summary.Approval = b.needsApproval(c, op, in).In(c.Lang)
 	a.Kind, a.Response, a.Callback = incoming.AsButton, "", "" // the answer goes to the channel or directly to the person
@@ -147,8 +144,6 @@ func (b *Bot) formErrors(ctx context.Context, a incoming.Ask, c *ops.Call, meta 
 	}
 	return nil
 }
-
-func orDash(s string) string { return cmp.Or(s, "–") }
 
 // updateView redraws the modal of a. It is not queued and not repeated: a modal that was closed
 // meanwhile needs no update.

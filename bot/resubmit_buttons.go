@@ -26,6 +26,11 @@ var textNoSpec = lang.Text{
 
 var textNoBadNode = lang.Text{EN: "no node is blamed for job %s any more", ZH: "作业 %s 已没有需要排除的节点"}
 
+var textFormOld = lang.Text{
+	EN: "this form was begun more than a day ago, and what it does not show is gone; close it, and begin again from the job or recipe",
+	ZH: "该表单打开已超过一天，其中未显示的内容已失效；请关闭后从原作业或配方重新开始",
+}
+
 // A formBase is the specification that a form started from. The form shows its most used fields
 // and keeps the others.
 type formBase struct {
@@ -95,16 +100,23 @@ func (b *Bot) specOfJob(ctx context.Context, c *ops.Call, cluster string, id slu
 	return spec, nil
 }
 
-// overBase applies the form's fields to the specification that the form started from.
-func (b *Bot) overBase(ctx context.Context, a incoming.Ask, key string, typed map[string]any) map[string]any {
+// overBase applies the form's fields to the specification that the form started from. It is an
+// error if that is gone: a job without what the form does not show would be another job.
+func (b *Bot) overBase(ctx context.Context, a incoming.Ask, key string, typed map[string]any) (map[string]any, error) {
+	if key == "" {
+		return typed, nil
+	}
 	var began formBase
 	ok, err := b.cfg.Store.Get(ctx, record.Base, key, b.now(), &began)
-	if key == "" || err != nil || !ok || began.Owner != a.Team+"/"+a.User {
-		return typed
+	if err != nil {
+		return nil, err
+	}
+	if !ok || began.Owner != a.Team+"/"+a.User {
+		return nil, &ops.Error{Code: ops.NotFound, Field: form.Fields[0].Name, Message: textFormOld}
 	}
 	var spec map[string]any
 	if err := yaml.Unmarshal([]byte(began.Spec), &spec); err != nil {
-		return typed
+		return nil, err
 	}
 	had := form.FieldsOfSpec(spec)
 	for _, f := range form.Fields {
@@ -113,13 +125,17 @@ func (b *Bot) overBase(ctx context.Context, a incoming.Ask, key string, typed ma
 		}
 	}
 	maps.Copy(spec, typed)
-	return spec
+	return spec, nil
 }
 
 // withLong returns a form's values with those of the specification that it started from which it
 // cannot show.
 func (b *Bot) withLong(ctx context.Context, a incoming.Ask, base string, values map[string]string) map[string]string {
-	had := form.FieldsOfSpec(b.overBase(ctx, a, base, nil))
+	spec, err := b.overBase(ctx, a, base, nil)
+	if err != nil {
+		return values // the check of the form says so
+	}
+	had := form.FieldsOfSpec(spec)
 	whole := map[string]string{}
 	maps.Copy(whole, values)
 	for _, f := range form.Fields {

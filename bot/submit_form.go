@@ -114,7 +114,11 @@ func (b *Bot) readMeta(ctx context.Context, a *incoming.Ask) (meta formMeta, c *
 func (b *Bot) formCall(ctx context.Context, a incoming.Ask, c *ops.Call, meta formMeta) (op ops.Op, t typed.Call, in *launch.SubmitIn, errs map[string]string) {
 	filled, errs := form.SpecOf(a.Fields, c.Lang)
 	// JSON is YAML on one line: an error names no line, since the form has none.
-	spec, err := json.Marshal(b.overBase(ctx, a, meta.Base, filled))
+	whole, err := b.overBase(ctx, a, meta.Base, filled)
+	if err != nil {
+		return op, t, nil, form.AtFields(c.Lang, err, nil)
+	}
+	spec, err := json.Marshal(whole)
 	if err == nil {
 		op, _ = operations.Lookup("submit")
 		t = typed.Call{Op: "submit", Blocks: []string{string(spec)}, Key: a.Key, Cluster: b.people.Settings(ctx, a.Team, a.User).Cluster}
@@ -143,7 +147,7 @@ func (b *Bot) sentForm(ctx context.Context, a incoming.Ask) (any, error) {
 	case form.SubmitCallback:
 		meta, c := b.readMeta(ctx, &a)
 		if errs := b.formErrors(ctx, a, c, meta); len(errs) > 0 {
-			return map[string]any{"response_action": "errors", "errors": form.AtBlocks(errs, meta.Gen)}, nil
+			return map[string]any{"response_action": "errors", "errors": form.AtBlocks(errs, meta.Gen, a.Fields, c.Lang)}, nil
 		}
 		reply = map[string]any{"response_action": "update", "view": form.CheckingView(a.Fields["name"], a.Meta, c.Lang)}
 	case form.ConfirmCallback, form.PasteCallback, viewDecline, viewAgentDecline:

@@ -108,8 +108,12 @@ func (c completer) job(ctx context.Context, with sdk.CompleteContext) slurm.Job 
 	return status.Job
 }
 
-// fetch returns an operation's cleaned output, or nil if the operation fails.
+// fetch returns an operation's cleaned output, or nil if the operation fails or the caller's
+// person has made too many calls.
 func (c completer) fetch(ctx context.Context, op string, a map[string]any) any {
+	if c.s.overLimit(ctx) != nil {
+		return nil
+	}
 	_, out, err := c.s.run(ctx, op, a)
 	if err != nil {
 		return nil

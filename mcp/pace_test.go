@@ -30,4 +30,10 @@ func TestAnAgentInALoopIsToldToWait(t *testing.T) {
 	require.Contains(t, body, "try again in")
 	other := connect(t, url, map[string]string{"Authorization": "Bearer b"})
 	require.Equal(t, "RUNNING", other.do("status", `{"job":"4711"}`).Structured["state"])
+
+	const complete = `{"jsonrpc":"2.0","id":10,"method":"completion/complete","params":{"ref":{"type":"ref/resource","uri":"megatron-ops://jobs/{job}"},"argument":{"name":"job","value":""}}}`
+	_, body = other.post(complete)
+	require.Contains(t, body, "4712")
+	_, body = loop.post(complete)
+	require.NotContains(t, body, "4712", "what is offered is read from the cluster too")
 }

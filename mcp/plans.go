@@ -16,7 +16,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 )
 
-// mostPlans is how many accepted plans are kept, and mostPlanBytes how much they may fill.
+// mostPlans is how many accepted plans of one person are kept, and mostPlanBytes how much all
+// may fill.
 const (
 	mostPlans     = 256
 	mostPlanBytes = 16 << 20
@@ -28,8 +29,9 @@ const (
 type plans struct {
 	mu    sync.Mutex
 	specs map[string]keptPlan
-	order []string // oldest first
-	bytes int      // of all
+	order map[string][]string // the handles of each person, oldest first
+	size  map[string]int      // how much the plans of each person fill
+	bytes int                 // of all
 }
 
 // A keptPlan is an accepted specification, and its size as JSON.
@@ -38,7 +40,9 @@ type keptPlan struct {
 	bytes int
 }
 
-func newPlans() *plans { return &plans{specs: map[string]keptPlan{}} }
+func newPlans() *plans {
+	return &plans{specs: map[string]keptPlan{}, order: map[string][]string{}, size: map[string]int{}}
+}
 
 // keep stores an accepted plan's specification and adds its handle to the answer.
 func (p *plans) keep(res *sdk.CallToolResult, in any, who ops.Caller) {
@@ -51,18 +55,51 @@ func (p *plans) keep(res *sdk.CallToolResult, in any, who ops.Caller) {
 	handle := handleOf(raw, who)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	person := personOf(who)
 	if _, known := p.specs[handle]; !known {
-		p.order = append(p.order, handle)
-		p.bytes += len(raw)
+		p.order[person] = append(p.order[person], handle)
+		p.add(person, planCost(raw))
 	}
-	p.specs[handle] = keptPlan{spec, len(raw)}
-	for len(p.order) > mostPlans || p.bytes > mostPlanBytes {
-		p.bytes -= p.specs[p.order[0]].bytes
-		delete(p.specs, p.order[0])
-		p.order = slices.Delete(p.order, 0, 1)
+	p.specs[handle] = keptPlan{spec, planCost(raw)}
+	if len(p.order[person]) > mostPlans {
+		p.dropOldest(person)
+	}
+	for p.bytes > mostPlanBytes {
+		p.dropOldest(p.largest())
 	}
 	res.StructuredContent = json.RawMessage(withLeadingFields([]leadingField{{planField, handle}}, object))
 	res.Content = append(res.Content, sdk.NewTextContent("plan: "+handle+" (submit takes it in place of spec)\n"))
+}
+
+// planOverhead is about what a plan fills besides its text, so that many small ones count too.
+const planOverhead = 4 << 10
+
+func planCost(raw []byte) int { return len(raw) + planOverhead }
+
+func (p *plans) add(person string, bytes int) {
+	p.size[person] += bytes
+	p.bytes += bytes
+}
+
+// largest returns whose plans fill most.
+func (p *plans) largest() (person string) {
+	for one, size := range p.size {
+		if size > p.size[person] {
+			person = one
+		}
+	}
+	return person
+}
+
+// dropOldest forgets a person's oldest plan.
+func (p *plans) dropOldest(person string) {
+	oldest := p.order[person][0]
+	p.add(person, -p.specs[oldest].bytes)
+	delete(p.specs, oldest)
+	if p.order[person] = slices.Delete(p.order[person], 0, 1); len(p.order[person]) == 0 {
+		delete(p.order, person)
+		delete(p.size, person)
+	}
 }
 
 // handleOf returns the handle of one caller's specification.

@@ -239,6 +239,10 @@ func (g Grant) scope(o ops.Op) *ops.Error {
 	}
 }
 
+// personOf returns for whom a caller's calls count, whichever tokens their agents have: their
+// cluster user, or their id if they have none.
+func personOf(who ops.Caller) string { return cmp.Or(who.User, who.ID) }
+
 // overLimit returns a refusal if the caller's person has made too many calls lately, else nil.
 // A client on standard input has a process of its own.
 func (s *Server) overLimit(ctx context.Context) *ops.Error {
@@ -246,7 +250,7 @@ func (s *Server) overLimit(ctx context.Context) *ops.Error {
 	if g.Surface != ops.MCPHTTP {
 		return nil
 	}
-	wait, ok := s.pace.Take(cmp.Or(g.User, g.ID), time.Now())
+	wait, ok := s.pace.Take(personOf(g.Caller), time.Now())
 	if ok {
 		return nil
 	}

@@ -61,9 +61,10 @@ const actedFor = time.Hour
 var LooksAfter = lang.Text{EN: "👀 %s looks after it", ZH: "👀 %s 正在处理"}
 
 // Act records that a person has ended the job, unless somebody was faster. bySwitch says that
-// they turned on its kill switch, which can be taken back until the job ends.
+// they turned on its kill switch, which can be taken back until the job ends; a cancellation,
+// which cannot, takes its place.
 func (k *Card) Act(who string, at time.Time, bySwitch bool) {
-	if k.Acted == "" || at.Sub(k.ActedAt) > actedFor {
+	if k.Acted == "" || at.Sub(k.ActedAt) > actedFor || k.BySwitch && !bySwitch {
 		k.Acted, k.ActedAt, k.BySwitch = who, at, bySwitch
 	}
 }

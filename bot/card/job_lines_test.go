@@ -125,3 +125,15 @@ func TestEveryStateHasWords(t *testing.T) {
 	}
 	require.Equal(t, "SOMETHING_NEW", State("SOMETHING_NEW", lang.ZH))
 }
+
+// Whoever cancels a job whose kill switch is on has ended it, also if the switch is turned off again.
+func TestACancellationIsNotTakenBackWithTheSwitch(t *testing.T) {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	var k Card
+	k.Act("U1", at, true)
+	k.Act("U2", at.Add(time.Minute), false)
+	k.TakeBack()
+	require.Equal(t, "U2", k.Acted)
+	k.Act("U1", at.Add(2*time.Minute), true)
+	require.Equal(t, "U2", k.Acted, "they were faster")
+}

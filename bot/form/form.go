@@ -82,11 +82,19 @@ func (s State) blockID(field string) string {
 	return fmt.Sprintf("%s~%d", field, s.Gen)
 }
 
-// AtBlocks changes the keys of errs from fields to block ids of the form's generation gen.
-func AtBlocks(errs map[string]string, gen int) map[string]string {
+// AtBlocks changes the keys of errs from fields to block ids of the form's generation gen. A
+// message about a field that is not among those shown is put at the name: Slack refuses a block
+// that the form does not have.
+func AtBlocks(errs map[string]string, gen int, shown map[string]string, l lang.Lang) map[string]string {
 	s, out := State{Gen: gen}, map[string]string{}
-	for field, said := range errs {
-		out[s.blockID(field)] = said
+	for _, f := range Fields { // the name is the first
+		said, wrong := errs[f.Name]
+		if _, there := shown[f.Name]; wrong && there {
+			out[s.blockID(f.Name)] = said
+		} else if wrong {
+			at := s.blockID(Fields[0].Name)
+			out[at] = strings.TrimPrefix(out[at]+"; "+f.Label.In(l)+answer.Colon.In(l)+said, "; ")
+		}
 	}
 	return out
 }
@@ -109,9 +117,9 @@ func View(s State, l lang.Lang) slack.ModalViewRequest {
 		}
 		if f.TooLong(value) {
 			add(answer.ContextLine(textKeptLong.With(f.Label, answer.MaxText).In(l)))
-			continue
+		} else {
+			add(s.block(f, value, l))
 		}
-		add(s.block(f, value, l))
 		for _, said := range s.Verdict.At[f.Name][:min(len(s.Verdict.At[f.Name]), 4)] {
 			add(answer.ContextLine(answer.Cut(said, 600)))
 		}

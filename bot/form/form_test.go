@@ -75,8 +75,10 @@ func TestWhatIsWrongStandsAtItsField(t *testing.T) {
 	require.Equal(t, map[string]string{"name": "empty", "worktree": "relative"}, AtFields(lang.EN, err, nil))
 	require.Contains(t, AtFields(lang.EN, nil, problems[1:3])["name"], "broke", "something is said, whatever it is")
 	require.NotEmpty(t, AtFields(lang.EN, errors.New("x"), nil))
-	require.Equal(t, map[string]string{"nodes~2": "bad"}, AtBlocks(map[string]string{"nodes": "bad"}, 2))
-	require.Equal(t, map[string]string{"nodes": "bad"}, AtBlocks(map[string]string{"nodes": "bad"}, 0))
+	require.Equal(t, map[string]string{"nodes~2": "bad"}, AtBlocks(map[string]string{"nodes": "bad"}, 2, map[string]string{"nodes": "0"}, lang.EN))
+	require.Equal(t, map[string]string{"name": "empty; Megatron arguments: odd; Environment: bad", "nodes": "bad"}, AtBlocks(
+		map[string]string{"name": "empty", "nodes": "bad", "args": "odd", "env": "bad"}, 0, map[string]string{"name": "", "nodes": ""}, lang.EN,
+	), "Slack refuses an error at a field that is not in the form")
 	require.Equal(t, map[string]string{"a": "b"}, ErrorVerdict(map[string]string{"a": "b"}).Errors())
 }
 

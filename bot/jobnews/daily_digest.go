@@ -60,8 +60,9 @@ func (nf *Notifier) digests(ctx context.Context) {
 	wanted := map[string]bool{}
 	for _, key := range keys {
 		team, user, _ := strings.Cut(key, "/")
-		s := nf.people.Settings(ctx, team, user)
-		if wanted[key] = s.Digest; s.Digest {
+		s, err := nf.people.ReadSettings(ctx, team, user)
+		nf.logError(slog.LevelWarn, "slack: settings", err)
+		if wanted[key] = s.Digest || err != nil; s.Digest {
 			nf.digest(ctx, card.Place{Team: team, Channel: user}, key, s.Zone, func() (view.Doc, bool, error) { return nf.digestDoc(ctx, team, user, s.Lang) })
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
@@ -61,6 +62,26 @@ func TestJobsThatFailOfOneCauseAreOneIncident(t *testing.T) {
 	s.Take(s.ctx, take)
 	require.Empty(t, s.told(), "somebody was faster")
 	require.Equal(t, "U1", s.card("2").Taken)
+}
+
+// A place that shows two jobs of an incident is told of it by the incident's message alone; one that
+// shows a single job, by a notice below its card.
+func TestAnIncidentIsToldOnceInEachPlace(t *testing.T) {
+	t.Parallel()
+	s := set(t)
+	s.failing("1", "grace", "filesystem")
+	require.Len(t, s.failing("2", "ada", "filesystem"), 3, "the message, and two lines below it")
+	notice := ops.Notice{
+		Key: "incident//lustre/data/2", Cluster: "test", Job: "2", Owner: "ada", Incident: []string{"1", "2"},
+		Title: lang.Text{EN: "One incident, not 2", ZH: "这是同一起事件"},
+	}
+	require.NoError(t, s.Notify(s.ctx, notice))
+	require.Empty(t, s.told())
+	s.withCard(s.ctx, "test", "1", func(k *card.Card) { k.Places = []card.Place{{Team: "T1", Channel: "C8"}} })
+	require.NoError(t, s.Notify(s.ctx, notice))
+	told := s.told()
+	require.Len(t, told, 1)
+	require.Contains(t, told[0], "One incident, not 2")
 }
 
 // The jobs of other clusters are no part of an incident.

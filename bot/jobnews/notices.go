@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/slack-go/slack"
@@ -64,7 +65,11 @@ func (nf *Notifier) noticeMessages(ctx context.Context, n ops.Notice) (owed []st
 		if n.Alarm && k.User != "" && n.By != k.Team+"/"+k.User && nf.mayMention(nf.people.Settings(ctx, k.Team, k.User), &k) {
 			call = k.User
 		}
+		has := nf.placesOfOthers(ctx, n)
 		for _, p := range k.Places {
+			if slices.Contains(has, card.Place{Team: p.Team, Channel: p.Channel}) {
+				continue
+			}
 			add(p, nf.langOfCard(ctx, &k), p.Key(job), call)
 		}
 		return owed
@@ -76,6 +81,20 @@ func (nf *Notifier) noticeMessages(ctx context.Context, n ops.Notice) (owed []st
 		add(p, nf.people.Settings(ctx, p.Team, p.Channel).Lang, "", "")
 	}
 	return owed
+}
+
+// placesOfOthers returns the places that show the card of another job of a notice's incident.
+func (nf *Notifier) placesOfOthers(ctx context.Context, n ops.Notice) (all []card.Place) {
+	for _, id := range n.Incident {
+		k, _, err := nf.Card(ctx, n.Cluster, slurm.JobID(id))
+		if err != nil || id == string(n.Job) {
+			continue
+		}
+		for _, p := range k.Places {
+			all = append(all, card.Place{Team: p.Team, Channel: p.Channel})
+		}
+	}
+	return all
 }
 
 // mentionLine returns a line that mentions a person.

@@ -203,6 +203,25 @@ func TestADigestComesInTheMorning(t *testing.T) {
 	require.Empty(t, s.told(), "whoever switches it on again gets the next one in their morning")
 }
 
+// A store that fails for a moment is not taken for a person who wants no digest any more: the one
+// that comes late, because no server ran in its hour, still comes.
+func TestADigestOutlivesTheStore(t *testing.T) {
+	t.Parallel()
+	s := set(t)
+	s.settings("U1", people.Settings{Digest: true})
+	s.at = time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
+	s.digests(s.ctx)
+	s.kept.away = record.Settings
+	s.at = s.at.Add(2 * time.Hour)
+	s.digests(s.ctx)
+	s.kept.away = ""
+	s.at = s.at.Add(24 * time.Hour)
+	k := card.Card{Team: "T1", User: "U1", EndedAt: s.at.Add(-time.Hour), News: card.News{Job: slurm.Job{ID: "1", Name: "gpt", State: slurm.Failed}}}
+	require.NoError(t, s.kept.Put(s.ctx, record.Card, "test/1", k, time.Time{}))
+	s.digests(s.ctx)
+	require.Len(t, s.told(), 1)
+}
+
 // A place's digest is about the jobs that it follows for a digest.
 func TestAPlaceIsToldEveryMorningInOneMessage(t *testing.T) {
 	t.Parallel()

@@ -52,17 +52,22 @@ type Link struct {
 // the person's own code. A display name or an e-mail address proves nothing, since people can
 // change them.
 func (d *Directory) Linked(ctx context.Context, team, user string) (Link, bool) {
-	for _, k := range []string{team + "/" + user, user} {
-		if u := d.cfg.Policy.Links[k]; u != "" {
-			return Link{User: u, How: "operator"}, true
-		}
-	}
-	var l Link
-	ok, err := d.cfg.Store.Get(ctx, record.Link, team+"/"+user, d.cfg.Now(), &l)
+	l, ok, err := d.LinkOf(ctx, team, user)
 	if err != nil {
 		d.cfg.Log.Warn("slack: link", "err", err)
 	}
 	return l, ok && err == nil
+}
+
+// LinkOf is Linked for whoever must not take a store that does not answer for a link that is gone.
+func (d *Directory) LinkOf(ctx context.Context, team, user string) (l Link, ok bool, err error) {
+	for _, k := range []string{team + "/" + user, user} {
+		if u := d.cfg.Policy.Links[k]; u != "" {
+			return Link{User: u, How: "operator"}, true, nil
+		}
+	}
+	ok, err = d.cfg.Store.Get(ctx, record.Link, team+"/"+user, d.cfg.Now(), &l)
+	return l, ok, err
 }
 
 // caller returns who sends a request, as far as that is proven.

@@ -55,7 +55,16 @@ type Settings struct {
 
 // Settings returns what a person chose.
 func (d *Directory) Settings(ctx context.Context, team, user string) Settings {
-	var s Settings
+	s, err := d.ReadSettings(ctx, team, user)
+	if err != nil {
+		d.cfg.Log.Warn("slack: settings", "err", err)
+	}
+	return s
+}
+
+// ReadSettings is Settings for whoever must not take a store that does not answer for a person
+// without settings.
+func (d *Directory) ReadSettings(ctx context.Context, team, user string) (s Settings, err error) {
 	key := team + "/" + user
 	if team == "" { // a link in the configuration may omit the workspace
 		keys, err := d.cfg.Store.Keys(ctx, record.Settings, d.cfg.Now())
@@ -63,10 +72,8 @@ func (d *Directory) Settings(ctx context.Context, team, user string) Settings {
 			key = keys[i]
 		}
 	}
-	if _, err := d.cfg.Store.Get(ctx, record.Settings, key, d.cfg.Now(), &s); err != nil {
-		d.cfg.Log.Warn("slack: settings", "err", err)
-	}
-	return s
+	_, err = d.cfg.Store.Get(ctx, record.Settings, key, d.cfg.Now(), &s)
+	return s, err
 }
 
 // LangOr returns the language that the person chose, or otherwise where they chose none.

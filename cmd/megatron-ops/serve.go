@@ -335,7 +335,7 @@ func cardNews(b *bot.Bot) func(context.Context, follow.News) error {
 		if i := n.Incident; i != nil {
 			failed = append(failed, b.Notify(ctx, ops.Notice{
 				Key: "incident/" + i.Where + "/" + string(n.Job.ID), Cluster: n.Job.Cluster, Job: n.Job.ID, Owner: n.Job.User,
-				Title: i.Says(),
+				Title: i.Says(), Incident: i.Jobs,
 			}))
 		}
 		if n.Why != (lang.Text{}) {

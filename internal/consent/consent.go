@@ -247,6 +247,14 @@ func (r Request) Text() string {
 // ShownScript returns the script as a person may see it.
 func (r Request) ShownScript() string { return redact.Lines(redact.Clean(r.Script)) }
 
+// ChangesIn returns Changes in a language, with keys and passwords masked.
+func (r Request) ChangesIn(l lang.Lang) (lines []string) {
+	for _, c := range r.Changes {
+		lines = append(lines, redact.Text(changeText(c).In(l)))
+	}
+	return lines
+}
+
 // asked returns Asked in a language.
 func (r Request) asked(l lang.Lang) (lines []string) {
 	for _, a := range r.Asked {
@@ -256,7 +264,11 @@ func (r Request) asked(l lang.Lang) (lines []string) {
 }
 
 func changeText(c job.Change) lang.Text {
-	a := argument{field: c.Field, value: cmp.Or(printable(c.Old), "–") + " → " + cmp.Or(printable(c.New), "–"), means: specMeanings()[c.Field]}
+	masked := func(value string) string { // by the name, which is not beside the second value, nor in every language
+		name := c.Field + ": "
+		return cmp.Or(printable(strings.TrimPrefix(redact.Text(name+value), name)), "–")
+	}
+	a := argument{field: printable(c.Field), value: masked(c.Old) + " → " + masked(c.New), means: specMeanings()[c.Field]}
 	if a.means.EN == "" { // a flag or a variable, which is its own name
 		a.means = lang.Text{EN: "%s: %s", ZH: "%s：%s"}
 	}
@@ -338,12 +350,9 @@ func (r Request) Sections(l lang.Lang) []view.Section {
 		ss = append(ss, view.Section{Heading: textWarnings.In(l), Items: r.Warnings})
 	}
 	if r.Since != "" {
-		items := []string{textSame.In(l)}
-		if len(r.Changes) > 0 {
-			items = nil
-		}
-		for _, c := range r.Changes {
-			items = append(items, redact.Text(changeText(c).In(l)))
+		items := r.ChangesIn(l)
+		if len(items) == 0 {
+			items = []string{textSame.In(l)}
 		}
 		ss = append(ss, view.Section{Heading: fmt.Sprintf(textSince.In(l), r.Since), Items: items})
 	}

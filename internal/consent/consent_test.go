@@ -21,6 +21,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
 // yard is a cluster with a running job of grace's, a pending one of ada's, and an ended
@@ -282,4 +283,22 @@ func TestOneOfSomethingIsSaidInTheSingular(t *testing.T) {
 		require.Contains(t, view.Markdown(view.Doc{Sections: r.Sections(lang.EN)}), c.en)
 		require.Contains(t, view.Markdown(view.Doc{Sections: r.Sections(lang.ZH)}), c.zh)
 	}
+}
+
+// What has changed since the last run is shown without its secrets, old and new, in each language,
+// and a name with a line break shows no line of its own.
+func TestAChangeShowsNoSecret(t *testing.T) {
+	r := consent.Request{Since: "77", Changes: []job.Change{
+		{Field: "env.WANDB_API_KEY", Old: "hunter2x9Kq1", New: "hunter3y8Lw2"},
+		{Field: "args.--lr", Old: "1e-4", New: "3e-4"},
+		{Field: "args.--x\nwarning: none", New: "1"},
+	}}
+	for _, l := range []lang.Lang{lang.EN, lang.ZH} {
+		items := r.Sections(l)[1].Items
+		require.NotContains(t, strings.Join(items, "\n"), "hunter", l)
+		require.Contains(t, items[1], "1e-4 → 3e-4")
+		require.NotContains(t, items[2], "\n")
+	}
+	require.NotContains(t, r.Text(), "hunter")
+	require.NotContains(t, r.Text(), "\nwarning: none")
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
 
 // FailureReports holds the diagnoses of the jobs that have failed lately. Several parts of a
@@ -20,10 +19,10 @@ type FailureReports struct {
 
 // A failureReport is the diagnosis of one end of a job; done is closed once it is there.
 type failureReport struct {
-	done   chan struct{}
-	at     time.Time // of its beginning
-	report report.Report
-	err    error
+	done  chan struct{}
+	at    time.Time // of its beginning
+	found any
+	err   error
 }
 
 // A diagnosis is kept for failureKept, in which all have told of the failure; of a night in
@@ -33,9 +32,10 @@ const (
 	mostFailures = 512
 )
 
-// Of returns the diagnosis of a job's end: the one that another caller has lately made or is
-// making, or else what diagnose returns. An error is not kept. On nil it keeps nothing.
-func (r *FailureReports) Of(ctx context.Context, j slurm.Job, now time.Time, diagnose func() (report.Report, error)) (report.Report, error) {
+// FailureOf returns the diagnosis of a job's end: the one that another caller has lately made or is
+// making, or else what diagnose returns. All get the same one, so nobody may change what it points
+// to. An error is not kept. Without r nothing is.
+func FailureOf[Out any](ctx context.Context, r *FailureReports, j slurm.Job, now time.Time, diagnose func() (Out, error)) (out Out, err error) {
 	if r == nil {
 		return diagnose()
 	}
@@ -43,16 +43,17 @@ func (r *FailureReports) Of(ctx context.Context, j slurm.Job, now time.Time, dia
 		f, mine := r.find(j, now)
 		if mine {
 			defer r.finish(f) // after a panic too: others wait
-			f.report, f.err = diagnose()
-			return f.report, f.err
+			out, err = diagnose()
+			f.found, f.err = out, err
+			return out, err
 		}
 		select {
 		case <-ctx.Done():
-			return report.Report{}, ctx.Err()
+			return out, ctx.Err()
 		case <-f.done:
 		}
 		if f.err == nil {
-			return f.report, nil
+			return f.found.(Out), nil
 		} // else the other caller may have had less time, or met a fault that is over
 	}
 }

@@ -29,7 +29,7 @@ func TestOneDiagnosisOfOneFailure(t *testing.T) {
 		started := time.Now()
 		j := slurm.Job{ID: "4711", Cluster: "prod", State: slurm.Failed, StartedAt: &started}
 		class := func(j slurm.Job) string {
-			got, err := r.Of(t.Context(), j, time.Now(), slow)
+			got, err := FailureOf(t.Context(), &r, j, time.Now(), slow)
 			require.NoError(t, err)
 			return got.Class
 		}
@@ -53,7 +53,7 @@ func TestOneDiagnosisOfOneFailure(t *testing.T) {
 		require.LessOrEqual(t, len(r.by), mostFailures)
 
 		var none *FailureReports
-		got, err := none.Of(t.Context(), j, time.Now(), slow)
+		got, err := FailureOf(t.Context(), none, j, time.Now(), slow)
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprint(made), got.Class)
 	})
@@ -67,7 +67,7 @@ func TestADiagnosisThatFailsIsNobodyElses(t *testing.T) {
 		j := slurm.Job{ID: "4711", State: slurm.Failed}
 		cut := errors.New("cut off")
 		go func() {
-			_, err := r.Of(t.Context(), j, time.Now(), func() (report.Report, error) {
+			_, err := FailureOf(t.Context(), &r, j, time.Now(), func() (report.Report, error) {
 				time.Sleep(time.Second)
 				return report.Report{}, cut
 			})
@@ -76,9 +76,9 @@ func TestADiagnosisThatFailsIsNobodyElses(t *testing.T) {
 		synctest.Wait()
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		_, err := r.Of(short, j, time.Now(), nil)
+		_, err := FailureOf[report.Report](short, &r, j, time.Now(), nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		got, err := r.Of(t.Context(), j, time.Now(), func() (report.Report, error) { return report.Report{Class: "cuda_oom"}, nil })
+		got, err := FailureOf(t.Context(), &r, j, time.Now(), func() (report.Report, error) { return report.Report{Class: "cuda_oom"}, nil })
 		require.NoError(t, err)
 		require.Equal(t, "cuda_oom", got.Class)
 	})

@@ -27,6 +27,9 @@ type Notice struct {
 	// Alarm says that the person should be mentioned, even in their quiet hours and
 	// where they prefer not to be mentioned.
 	Alarm bool `json:"alarm,omitempty"`
+	// Incident is the jobs that failed of the cause that the notice is about. A place that
+	// shows two of them has a message about the incident, and so needs no notice.
+	Incident []string `json:"incident,omitempty"`
 	// Operators says that the notice is for the operators' channel, and not for a job's
 	// people.
 	Operators bool      `json:"operators,omitempty"`

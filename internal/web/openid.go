@@ -36,7 +36,7 @@ type OpenID struct {
 	// the account that is linked to them, or an error if the claims stand for nobody.
 	Who func(ctx context.Context, claims map[string]any) (who ops.Caller, account string, err error)
 	// User returns the cluster user to whom an account is linked now, or "".
-	User func(ctx context.Context, account string) string
+	User func(ctx context.Context, account string) (string, error)
 }
 
 // A provider is an OpenID whose metadata is read when first needed, so that the page
@@ -221,7 +221,7 @@ func (s *Server) loginLinks(l lang.Lang) (all []loginLink) {
 // Claim returns how the value of an issuer's claim stands for a cluster user in the operator's
 // table. Callers of /mcp with a token are mapped the same way.
 func Claim(o OpenID, name string, users map[string]string) OpenID {
-	o.User = func(_ context.Context, said string) string { return users[said] }
+	o.User = func(_ context.Context, said string) (string, error) { return users[said], nil }
 	o.Who = func(_ context.Context, claims map[string]any) (who ops.Caller, said string, err error) {
 		if said, err = stringClaim(claims, name); err != nil {
 			return who, said, err

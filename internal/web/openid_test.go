@@ -279,7 +279,7 @@ func TestSlackSignsInWhoIsLinked(t *testing.T) {
 	linked := map[string]string{"T1/U1": "bob"}
 	s := newOpenSite(t, p, newSite, func(c *web.Config) {
 		o := c.OpenID["oidc"]
-		o.User = func(_ context.Context, id string) string { return linked[id] }
+		o.User = func(_ context.Context, id string) (string, error) { return linked[id], nil }
 		o.Who = web.SlackClaims(func(_ context.Context, team, user string) (ops.Caller, error) {
 			return ops.Caller{ID: team + "/" + user, User: linked[team+"/"+user], ReadOnly: true}, nil
 		})

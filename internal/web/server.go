@@ -38,7 +38,7 @@ type Config struct {
 	OpenID map[string]OpenID
 	// SlackUser returns the cluster user to whom a person in Slack (T…/U…) is linked now,
 	// or ""; nil: this server does not serve Slack.
-	SlackUser func(ctx context.Context, id string) string
+	SlackUser func(ctx context.Context, id string) (string, error)
 	// Operators are the cluster users who may act on others' jobs and decide about
 	// requests.
 	Operators []string
@@ -157,7 +157,13 @@ type visit struct {
 // sign-in page.
 func (s *Server) requireSignIn(show func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		who, ok := s.caller(r)
+		who, ok, err := s.caller(r)
+		if err != nil { // whoever is signed in stays so
+			s.cfg.Log.Warn("web: who is signed in could not be read", "path", r.URL.Path, "error", err)
+			w.Header().Set("Retry-After", "5")
+			http.Error(w, textNoStore.In(langOf(r)), http.StatusServiceUnavailable)
+			return
+		}
 		if !ok {
 			if r.Method != http.MethodGet || strings.Contains(r.Header.Get("Accept"), "json") {
 				http.Error(w, textSignInFirst.In(langOf(r)), http.StatusUnauthorized)

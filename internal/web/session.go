@@ -88,30 +88,37 @@ func digest(secret string) string {
 
 // caller returns who is signed in. The configuration at the time of the request, not of
 // the sign-in, decides whether they are an operator, and whether they are still linked to
-// the cluster user.
-func (s *Server) caller(r *http.Request) (ops.Caller, bool) {
+// the cluster user. An error says that it cannot be known at the moment.
+func (s *Server) caller(r *http.Request) (who ops.Caller, signedIn bool, err error) {
 	c, err := r.Cookie(cookieName)
 	if err != nil {
-		return ops.Caller{}, false
+		return who, false, nil //nolint:nilerr // the error is that there is none
 	}
 	docs, err := s.cfg.Service.Docs()
 	if err != nil {
-		return ops.Caller{}, false
+		return who, false, err
 	}
 	var k signIn
 	ok, err := docs.Get(r.Context(), docSession, digest(c.Value), s.cfg.Service.Now(), &k)
 	k.Operator = slices.Contains(s.cfg.Operators, k.User)
-	return k.Caller, ok && err == nil && s.linked(r.Context(), k)
+	if ok && err == nil {
+		ok, err = s.linked(r.Context(), k)
+	}
+	return k.Caller, ok && err == nil, err
 }
 
 // linked reports whether the account that somebody has signed in by is still the cluster
 // user's.
-func (s *Server) linked(ctx context.Context, k signIn) bool {
+func (s *Server) linked(ctx context.Context, k signIn) (bool, error) {
 	user := s.cfg.SlackUser
 	if p := s.providers[k.By]; k.By != BySlack && p != nil {
 		user = p.User
 	}
-	return k.By == "" || user != nil && user(ctx, k.Account) == k.User
+	if k.By == "" || user == nil {
+		return k.By == "", nil
+	}
+	now, err := user(ctx, k.Account)
+	return now == k.User, err
 }
 
 // A loginPage shows how to sign in.

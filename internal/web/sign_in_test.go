@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -53,11 +54,11 @@ func TestNobodyIsSignedInByALinkThatIsOnlyLookedAt(t *testing.T) {
 
 // A sign-in from Slack ends with the link to the cluster user, at the next request.
 func TestASignInEndsWithItsLink(t *testing.T) {
-	user := "alice"
+	user, down := "alice", error(nil)
 	s := newSite(t, func(c *web.Config) {
-		c.SlackUser = func(_ context.Context, id string) string {
+		c.SlackUser = func(_ context.Context, id string) (string, error) {
 			require.Equal(t, "T1/U1", id)
-			return user
+			return user, down
 		}
 	})
 	link, err := web.Link(t.Context(), s.svc, ops.Caller{Surface: ops.Slack, ID: "T1/U1", User: "alice"}, "")
@@ -75,6 +76,45 @@ func TestASignInEndsWithItsLink(t *testing.T) {
 	user = "alice"
 	_, body = b.get("/web/jobs")
 	require.Contains(t, body, "<h1>Jobs</h1>")
+
+	// While the store does not answer, nobody is let in, and nobody is asked to sign in again.
+	down = errors.New("the database is starting")
+	status, body = b.get("/web/jobs")
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Contains(t, body, "Try again in a few seconds")
+	status, _ = b.post("/web/do", url.Values{"op": {"cancel"}, "word": {"6"}})
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	down = nil
+	_, body = b.get("/web/jobs")
+	require.Contains(t, body, "<h1>Jobs</h1>")
+}
+
+// A page that is open goes on when the store answers again, and shows nothing in between.
+func TestAStreamOutlivesTheStore(t *testing.T) {
+	asked := 0
+	s := newSite(t, func(c *web.Config) {
+		c.SlackUser = func(context.Context, string) (string, error) {
+			if asked++; asked == 3 { // after the sign-in's page and the stream's request
+				return "", errors.New("the database is starting")
+			}
+			return "alice", nil
+		}
+	})
+	link, err := web.Link(t.Context(), s.svc, ops.Caller{Surface: ops.Slack, ID: "T1/U1", User: "alice"}, "")
+	require.NoError(t, err)
+	u, err := url.Parse(link)
+	require.NoError(t, err)
+	b := s.browser()
+	b.post("/web/login", u.Query())
+	res, err := b.Get(s.url + "/web/jobs/test/6/stream")
+	require.NoError(t, err)
+	defer res.Body.Close()
+	for _, want := range []string{`{"problem":"the database is starting"}`, `"state":"RUNNING"`} {
+		part := make([]byte, 500)
+		n, err := res.Body.Read(part)
+		require.NoError(t, err)
+		require.Contains(t, string(part[:n]), want)
+	}
 }
 
 // A one-time link is valid for ten minutes, a sign-in for twelve hours; a cookie that nobody gave is none.

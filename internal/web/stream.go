@@ -34,10 +34,14 @@ func (v *visit) stream(state func() (any, error)) error {
 	last := ""
 	end := time.After(streamLife)
 	for {
-		if _, ok := v.s.caller(v.r); !ok {
+		_, ok, err := v.s.caller(v.r)
+		if err == nil && !ok {
 			return nil // signed out or unlinked meanwhile
 		}
-		now, err := state()
+		var now any
+		if err == nil { // else nobody knows whose right to the state ends
+			now, err = state()
+		}
 		if err != nil {
 			now = map[string]string{"problem": err.Error()}
 		}

@@ -7,6 +7,7 @@ import (
 
 var (
 	textSignInFirst      = lang.Text{EN: "sign in first", ZH: "请先登录"}
+	textNoStore          = lang.Text{EN: "the server's database does not answer; nothing was done. Try again in a few seconds", ZH: "服务的数据库没有响应，没有执行任何操作；请几秒后再试"}
 	textSignIn           = lang.Text{EN: "Sign in", ZH: "登录"}
 	textTicketOver       = lang.Text{EN: "this link has been used, or is older than ten minutes", ZH: "该链接已使用过，或已超过十分钟"}
 	textNoCode           = lang.Text{EN: "the code has expired", ZH: "代码已失效"}

@@ -229,10 +229,11 @@ func DiagnoseJob(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, 
 
 // DiagnoseFailure diagnoses a job that has failed, for a message about its end. Whoever else
 // tells of the same end says what the same diagnosis found.
-func DiagnoseFailure(ctx context.Context, c *ops.Call, j slurm.Job) (out DiagnoseOut, err error) {
-	out.Report, err = c.Failures.Of(ctx, j, c.Now(), func() (report.Report, error) {
+func DiagnoseFailure(ctx context.Context, c *ops.Call, j slurm.Job) (DiagnoseOut, error) {
+	c = c.Reading() // shares the other readers' question, and has the job as last seen while Slurm is down
+	out, err := ops.FailureOf(ctx, c.Failures, j, c.Now(), func() (DiagnoseOut, error) {
 		found, _, err := findCause(ctx, c, DiagnoseIn{Target: string(j.ID), OnCluster: ops.OnCluster{Cluster: j.Cluster}})
-		return found.Report, err
+		return found, err
 	})
 	if err == nil {
 		out.offerChange(ctx, c, j)

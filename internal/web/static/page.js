@@ -37,11 +37,19 @@ one("#lang")?.addEventListener("click", (e) => {
 // What has a stream is drawn again when the server says that it changed.
 for (const box of document.querySelectorAll("[data-stream]")) {
   let first = true;
-  const source = new EventSource(box.dataset.stream);
   let lost = null; // the stream is opened again within a few seconds where the server only restarts
-  source.onopen = () => { clearTimeout(lost); lost = null; answering(true); };
-  source.onerror = () => { if (source.readyState !== EventSource.CLOSED) lost ??= setTimeout(() => answering(false), 5000); };
-  source.onmessage = async (e) => {
+  const follow = () => {
+    const source = new EventSource(box.dataset.stream);
+    source.onopen = () => { clearTimeout(lost); lost = null; answering(true); };
+    source.onerror = () => {
+      lost ??= setTimeout(() => answering(false), 5000);
+      if (source.readyState === EventSource.CLOSED) setTimeout(again, 15000); // it was refused, and the browser gives it up
+    };
+    source.onmessage = changed;
+  };
+  const again = () => fetch(box.dataset.part, { headers: { "X-Part": "1" }, redirect: "manual" })
+    .then((r) => r.type === "opaqueredirect" ? location.reload() : follow(), follow);
+  const changed = async (e) => {
     const said = JSON.parse(e.data);
     document.dispatchEvent(new CustomEvent("changed", { detail: said }));
     if (first) { first = false; return; }
@@ -51,6 +59,7 @@ for (const box of document.querySelectorAll("[data-stream]")) {
     [...box.querySelectorAll("details")].forEach((d, i) => { d.open = open[i]; });
     localTimes(box);
   };
+  follow();
 }
 
 // Parts that come after the page itself.
