@@ -31,8 +31,9 @@ var (
 	// settingPattern matches words of several parts written as one, such as MaxArraySize:
 	// Slurm's settings, fields and reasons, but also products.
 	settingPattern = lazy.New(`\b[A-Za-z]+[a-z0-9][A-Z][A-Za-z0-9]*\b`)
-	// aboutSlurm matches questions in which such a word is a name of Slurm.
-	aboutSlurm = lazy.New(`(?i)\bslurm|\bsacct|\bsqueue\b|\bscontrol\b|\bsinfo\b|\bsbatch\b|\bsrun\b|\breason\b|原因`)
+	// aboutSlurm matches questions in which such a word is a name of Slurm: beside "slurm"
+	// alone it may be a product (OpenMPI, DeepSpeed).
+	aboutSlurm = lazy.New(`(?i)\bslurm\.conf\b|\bsacct|\bsstat\b|\bsqueue\b|\bscontrol\b|\bsinfo\b|\bpending\b|\bpd\b|排队`)
 )
 
 // asksName is the number of terms that a question about names has at most besides them.

@@ -22,6 +22,12 @@ func TestAQuestionAboutANameIsAnsweredWithIt(t *testing.T) {
 		"NCCL error: unhandled cuda error":                           "nccl-message.unhandled cuda error",
 		"sbatch: error: Partition in DOWN state":                     "slurm-message.Partition in DOWN state",
 		"torch.distributed.elastic.rendezvous RendezvousClosedError": "torch-message.RendezvousClosedError",
+		"sacct: error: Query result exceeds size limit":              "slurm-message.Query result exceeds size limit",
+		"scancel: error: JobID must not be an empty string":          "slurm-message.JobID includes unexpected non-numeric characters",
+		"Slurm internal error, contact system administrator":         "slurm-message.Slurm internal error, contact system administrator",
+		"Duplicate job step id":                                      "slurm-message.Job step already exists",
+		"is OpenMPI needed on slurm":                                 "option.--mpi", // a product's name
+		"怎么查自己还能用多少卡 配额是多少":                                          "sb.max-jobs",
 	} {
 		ans, err := New(Options{}).Ask(t.Context(), Question{Text: q})
 		require.NoError(t, err)

@@ -141,7 +141,8 @@ var redirectRules = []redirectRule{
 		`|` + nowZH + `.{0,6}谁在(?:用|跑|占)|` + nowZH + `.{0,12}(?:有?多少|几)(?:个|台|张)?(?:节点|作业|卡|gpu)`, toLive, false, "counts what is there now"},
 	{`[a-z]+[\w-]*\d+ ?(?:现在)?(?:空闲|挂了|正常)吗`, toLive, true, "the state of a named node"},
 	{`(?:还剩|剩余|剩下|余额).{0,6}(?:多少|机时|配额|预算|额度)|(?:机时|配额|预算|额度)(?:还|还剩|剩)`, toLive, false, "what is left of a budget"},
-	{`\b(?:phone|email|e-mail|contact|number)\b.{0,20}\b(?:admin|administrator|operator|owner)|\bwho is (?:our` +
+	{`\b(?:phone|email|e-mail|(?:i|we|to) contact|contact (?:of|for|details|info\w*)|number)\b.{0,20}` +
+		`\b(?:admin|administrator|operator|owner)|\bwho is (?:our` +
 		`|the) (?:admin|boss|owner|maintainer)`, toNothing, true, "people are not known"},
 	{`(?:管理员|负责人|老板).{0,8}(?:电话|微信|邮箱|是谁|联系方式|叫什么)|(?:谁|你是谁)开发`, toNothing, true, "people are not known"},
 	{`\b(?:guarantee|exact(?:ly)?|precise(?:ly)?|will (?:we|i|it)|will \d+).{0,30}\b(?:mfu|tflops|tokens per second` +
