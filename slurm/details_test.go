@@ -119,6 +119,28 @@ func TestAPreemptionEndsThePresentRun(t *testing.T) {
 	require.Nil(t, waits.PreemptedAt, "not started")
 }
 
+// A squeue that leaves out a column without a word has its values under other names.
+func TestDetailsWithoutOneOfTheColumns(t *testing.T) {
+	whole := detailRecord("7", "/logs/7.out")
+	for name, record := range map[string]string{
+		"the exit code":  whole[:64] + whole[64+24:],
+		"the restarts":   whole[:64+24+512] + whole[64+24+512+16:],
+		"the end":        whole[:len(whole)-1-24] + "\n",
+		"all but the id": "7\n",
+	} {
+		j := Job{ID: "7", State: Failed, Stdout: "/known"}
+		AllDetails().Add(&j, record)
+		require.Equal(t, Job{ID: "7", State: Failed, Stdout: "/known"}, j, name)
+		array := Job{ID: "7", State: Failed}
+		AllDetails().Add(&array, record+record)
+		require.Equal(t, Job{ID: "7", State: Failed}, array, name)
+	}
+	j := Job{ID: "7", State: Failed}
+	AllDetails().Add(&j, detailRecord("7", "/logs/a\nb"))
+	require.Equal(t, 1, j.Restarts, "a line break in a file name")
+	require.NotContains(t, AllDetails().Without("squeue: error: EndTime").Format(), "PreemptTime")
+}
+
 // The name of one job's log looks like the record of another job.
 func TestNoJobSpeaksForAnother(t *testing.T) {
 	jobs := []Job{{ID: "7", State: Failed}, {ID: "8", State: Running}, {ID: "9_4", State: Pending}, {ID: "10"}}
