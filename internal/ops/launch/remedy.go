@@ -81,7 +81,9 @@ func (r *Remedy) keepEnoughNodes(ctx context.Context, c *ops.Call, cluster strin
 }
 
 // excluded says that a job is kept from nodes.
-func excluded(nodes string) lang.Text { return lang.Text{EN: "exclude: %s", ZH: "exclude: %s"}.With(nodes) }
+func excluded(nodes string) lang.Text {
+	return lang.Text{EN: "exclude: %s", ZH: "exclude: %s"}.With(nodes)
+}
 
 func remedyOf(c *ops.Call, s job.Spec, id slurm.JobID, r report.Report) (Remedy, bool) {
 	mend := remedies[r.Class]
