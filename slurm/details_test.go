@@ -230,3 +230,32 @@ func TestAJobDoesNotKeepTheAnswerItStoodIn(t *testing.T) {
 	require.Less(t, held(), before+2<<20, "20 answers of half a megabyte")
 	runtime.KeepAlive(kept)
 }
+
+// The accounts lag behind the queue, and an id may have been another user's.
+func TestTheAccountsOfAnArray(t *testing.T) {
+	early, late, code := time.Unix(100, 0), time.Unix(200, 0), "1:0"
+	failed := func(id JobID, at *time.Time, exit *string) *FailedTask {
+		return &FailedTask{ID: id, State: Failed, EndedAt: at, ExitCode: exit}
+	}
+	past := Job{ID: "7", User: "alice", Tasks: map[State]int{Failed: 2, Completed: 9}, FirstFailed: failed("7_2", &late, &code)}
+	for name, c := range map[string]struct {
+		queue, past Job
+		first       JobID
+		tasks       int
+	}{
+		"failed before what they know": {Job{User: "alice", FirstFailed: failed("7_1", &early, nil)}, past, "7_1", 2},
+		"the same task":                {Job{User: "alice", FirstFailed: failed("7_2", &late, nil)}, past, "7_2", 2},
+		"failed after it":              {Job{User: "alice", FirstFailed: failed("7_3", new(time.Unix(300, 0)), nil)}, past, "7_2", 2},
+		"has left the queue":           {Job{User: "alice"}, past, "7_2", 2},
+		"of another user":              {Job{User: "bob", Tasks: map[State]int{Running: 1}}, past, "", 0},
+	} {
+		c.queue.AddEndedTasks(c.past)
+		require.Equal(t, c.tasks, c.queue.FailedTasks(), name)
+		if c.first == "" {
+			require.Nil(t, c.queue.FirstFailed, name)
+			continue
+		}
+		require.Equal(t, c.first, c.queue.FirstFailed.ID, name)
+		require.Equal(t, c.first == "7_2", c.queue.FirstFailed.ExitCode != nil, name)
+	}
+}
