@@ -119,6 +119,28 @@ func TestAPreemptionEndsThePresentRun(t *testing.T) {
 	require.Nil(t, waits.PreemptedAt, "not started")
 }
 
+// A squeue that leaves out a column without a word has its values under other names.
+func TestDetailsWithoutOneOfTheColumns(t *testing.T) {
+	whole := detailRecord("7", "/logs/7.out")
+	for name, record := range map[string]string{
+		"the exit code":  whole[:64] + whole[64+24:],
+		"the restarts":   whole[:64+24+512] + whole[64+24+512+16:],
+		"the end":        whole[:len(whole)-1-24] + "\n",
+		"all but the id": "7\n",
+	} {
+		j := Job{ID: "7", State: Failed, Stdout: "/known"}
+		AllDetails().Add(&j, record)
+		require.Equal(t, Job{ID: "7", State: Failed, Stdout: "/known"}, j, name)
+		array := Job{ID: "7", State: Failed}
+		AllDetails().Add(&array, record+record)
+		require.Equal(t, Job{ID: "7", State: Failed}, array, name)
+	}
+	j := Job{ID: "7", State: Failed}
+	AllDetails().Add(&j, detailRecord("7", "/logs/a\nb"))
+	require.Equal(t, 1, j.Restarts, "a line break in a file name")
+	require.NotContains(t, AllDetails().Without("squeue: error: EndTime").Format(), "PreemptTime")
+}
+
 // The name of one job's log looks like the record of another job.
 func TestNoJobSpeaksForAnother(t *testing.T) {
 	jobs := []Job{{ID: "7", State: Failed}, {ID: "8", State: Running}, {ID: "9_4", State: Pending}, {ID: "10"}}
@@ -207,4 +229,33 @@ func TestAJobDoesNotKeepTheAnswerItStoodIn(t *testing.T) {
 	}
 	require.Less(t, held(), before+2<<20, "20 answers of half a megabyte")
 	runtime.KeepAlive(kept)
+}
+
+// The accounts lag behind the queue, and an id may have been another user's.
+func TestTheAccountsOfAnArray(t *testing.T) {
+	early, late, code := time.Unix(100, 0), time.Unix(200, 0), "1:0"
+	failed := func(id JobID, at *time.Time, exit *string) *FailedTask {
+		return &FailedTask{ID: id, State: Failed, EndedAt: at, ExitCode: exit}
+	}
+	past := Job{ID: "7", User: "alice", Tasks: map[State]int{Failed: 2, Completed: 9}, FirstFailed: failed("7_2", &late, &code)}
+	for name, c := range map[string]struct {
+		queue, past Job
+		first       JobID
+		tasks       int
+	}{
+		"failed before what they know": {Job{User: "alice", FirstFailed: failed("7_1", &early, nil)}, past, "7_1", 2},
+		"the same task":                {Job{User: "alice", FirstFailed: failed("7_2", &late, nil)}, past, "7_2", 2},
+		"failed after it":              {Job{User: "alice", FirstFailed: failed("7_3", new(time.Unix(300, 0)), nil)}, past, "7_2", 2},
+		"has left the queue":           {Job{User: "alice"}, past, "7_2", 2},
+		"of another user":              {Job{User: "bob", Tasks: map[State]int{Running: 1}}, past, "", 0},
+	} {
+		c.queue.AddEndedTasks(c.past)
+		require.Equal(t, c.tasks, c.queue.FailedTasks(), name)
+		if c.first == "" {
+			require.Nil(t, c.queue.FirstFailed, name)
+			continue
+		}
+		require.Equal(t, c.first, c.queue.FirstFailed.ID, name)
+		require.Equal(t, c.first == "7_2", c.queue.FirstFailed.ExitCode != nil, name)
+	}
 }

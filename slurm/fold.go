@@ -107,8 +107,12 @@ func (j Job) FailedTasks() (n int) {
 }
 
 // AddEndedTasks adds to a whole array what past, its record in the accounts, tells of the
-// tasks that have left the queue, and the exit code of the task that failed first.
+// tasks that have left the queue, and the exit code of the task that failed first. The
+// accounts may lag behind the queue, and may know the id as another user's.
 func (j *Job) AddEndedTasks(past Job) {
+	if !j.SameJob(past) {
+		return
+	}
 	count := func(tasks map[State]int) (n int) {
 		for _, of := range tasks {
 			n += of
@@ -118,8 +122,9 @@ func (j *Job) AddEndedTasks(past Job) {
 	if count(past.Tasks) > count(j.Tasks) {
 		j.Tasks = past.Tasks
 	}
-	if past.FirstFailed != nil {
-		j.FirstFailed = past.FirstFailed
+	now, then := j.FirstFailed, past.FirstFailed
+	if later := now != nil && now.EndedAt != nil && (then == nil || then.EndedAt == nil || then.EndedAt.After(*now.EndedAt)); then != nil && !later {
+		j.FirstFailed = then
 	}
 }
 

@@ -142,9 +142,13 @@ func FewDetails() Details {
 }
 
 // Without returns d less the columns that stderr names: squeue names a column that it
-// does not know, and leaves it out of its answer or gives none.
+// does not know, and leaves it out of its answer or gives none. A time of preemption means
+// nothing without the end.
 func (d Details) Without(stderr string) Details {
 	words := strings.FieldsFunc(strings.ToLower(stderr), func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz_-", r) })
+	if slices.Contains(words, "endtime") {
+		words = append(words, "preempttime")
+	}
 	return slices.DeleteFunc(slices.Clone(d), func(f detailField) bool { return slices.Contains(words, strings.ToLower(f.name)) })
 }
 
@@ -180,10 +184,23 @@ func (d Details) Format() string {
 	return strings.Join(columns, ",")
 }
 
+// length returns the length of a record with its line break.
+func (d Details) length() int {
+	n := 1
+	for _, f := range d {
+		n += f.width
+	}
+	return n
+}
+
 // Add adds to j the first line of the output of squeue --noheader --Format=d.Format().
-// A line of another form changes nothing, because the detail is optional.
+// A record that is shorter than its columns changes nothing: a column is missing, and the
+// values after it would be taken for those of another. A file name may have a line break.
 func (d Details) Add(j *Job, out string) {
 	line, _, _ := strings.Cut(out, "\n")
+	if n := d.length(); len(line) < n-1 && (len(out) < n || out[n-1] != '\n') {
+		return
+	}
 	at := 0
 	of := *j // the job that the paths belong to: of an array, the element of the line
 	for i, f := range d {
@@ -236,10 +253,7 @@ func (d Details) AddAll(jobs []Job, out string) map[JobID]bool {
 	if len(d) == 0 {
 		return nil
 	}
-	length := 1
-	for _, f := range d {
-		length += f.width
-	}
+	length := d.length()
 	records := map[JobID]string{}
 	for ; out != ""; out = out[length:] {
 		if len(out) < length || out[length-1] != '\n' {
@@ -254,7 +268,7 @@ func (d Details) AddAll(jobs []Job, out string) map[JobID]bool {
 	told := map[JobID]bool{}
 	for i := range jobs {
 		if record, ok := records[jobs[i].ID]; ok {
-			d.Add(&jobs[i], record)
+			d.Add(&jobs[i], record+"\n")
 			told[jobs[i].ID] = true
 		}
 	}

@@ -41,12 +41,14 @@ func KnownReason(reason string) (Meaning, bool) {
 }
 
 // aboutNodesAway begin the reasons of jobs that wait for nodes out of service.
-var aboutNodesAway = []string{"ReqNodeNotAvail", "Nodes required for job are DOWN", "NodeDown"}
+var aboutNodesAway = []string{"ReqNodeNotAvail, UnavailableNodes:", "Nodes required for job are DOWN", "NodeDown"}
 
-// WaitsForNodesAway reports whether the job waits for nodes that may be out of service.
+// WaitsForNodesAway reports whether the job waits for nodes that may be out of service. Of
+// those that ReqNodeNotAvail means, Slurm names such nodes; other words after it are about
+// a reservation.
 func (j Job) WaitsForNodesAway() bool {
 	about := func(begin string) bool { return strings.HasPrefix(j.Reason, begin) }
-	return j.State == Pending && slices.ContainsFunc(aboutNodesAway, about) && !about("ReqNodeNotAvail, Reserved for maintenance")
+	return j.State == Pending && (j.Reason == "ReqNodeNotAvail" || slices.ContainsFunc(aboutNodesAway, about))
 }
 
 // UnavailableNodes returns the nodes that a reason for waiting names as unavailable, as in

@@ -74,12 +74,12 @@ func (sh *shell) perJob(ctx context.Context, call *ops.Call, op ops.Op, words []
 		case err != nil && f.asked && !f.looked:
 			e := ops.AsError(err)
 			return nil, &ops.Error{Code: e.Code, Field: "job", Message: lang.Text{
-				EN: "there is no file %s, and whether a job has that name is not known: %s",
-				ZH: "没有文件 %s，也无法得知是否有同名作业：%s",
+				EN: "there is no file or folder %s, and whether a job has that name is not known: %s",
+				ZH: "没有文件或目录 %s，也无法得知是否有同名作业：%s",
 			}.With(words[i], e.Message), Fix: e.Fix}
 		case err != nil && ops.AsError(err).Code == ops.NotFound:
 			e := ops.AsError(err)
-			return nil, ops.NotFoundError("job", lang.Text{EN: "there is no file %s; %s", ZH: "没有文件 %s；%s"}.With(words[i], e.Message),
+			return nil, ops.NotFoundError("job", lang.Text{EN: "there is no file or folder %s; %s", ZH: "没有文件或目录 %s；%s"}.With(words[i], e.Message),
 				lang.Text{EN: "the path of a file or folder, or %s", ZH: "文件或目录的路径，或%s"}.With(e.Fix))
 		case err != nil: // a path, which the operation misses
 		case len(ids) > 1 && !p.Several:
@@ -206,7 +206,7 @@ func (f *jobFinder) find(ctx context.Context, word string) ([]string, error) {
 // notAJob is the error for a file's name in place of a job. It says which command reads
 // files.
 func notAJob(word string) error {
-	what := lang.Text{EN: "%s: there is no such file", ZH: "%s：没有该文件"}
+	what := lang.Text{EN: "there is no file %s, and its name is that of a path, not of a job", ZH: "没有文件 %s，而且它的写法是路径，不是作业"}
 	if _, err := os.Stat(word); err == nil {
 		what = lang.Text{EN: "%s is a file, but a job is needed here", ZH: "%s 是文件，而这里需要的是作业"}
 	}

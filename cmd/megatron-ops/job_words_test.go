@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -74,16 +75,16 @@ func TestJobsAreNamedAsPeopleHaveThem(t *testing.T) {
 		"status sweep_3":                 "8_3",
 		"cancel sweep_[1-2] --yes":       "8_1 --yes | 8_2 --yes",
 		"status gpt_3":                   `error: "gpt_3" is not a job id, and none of your jobs of the last seven days has that name`,
-		"logs x.log":                     "error: x.log: there is no such file",
+		"logs x.log":                     "error: there is no file x.log, and its name is that of a path, not of a job",
 		"logs run.log":                   "error: run.log is a file, but a job is needed here",
-		"status logs/slurm-4":            "error: logs/slurm-4: there is no such file",
-		"cancel slurm-%j.out":            "error: slurm-%j.out: there is no such file",
+		"status logs/slurm-4":            "error: there is no file logs/slurm-4, and its name is that of a path, not of a job",
+		"cancel slurm-%j.out":            "error: there is no file slurm-%j.out, and its name is that of a path, not of a job",
 		"logs run.logs":                  `error: "run.logs" is not a job id, and none of your jobs of the last seven days has that name`,
 		"metrics x.log gpt":              "x.log 9",
 		"diagnose failed":                "8_1",
 		"diagnose logs":                  "logs",
 		"diagnose ./last":                "./last",
-		"diagnose nowhere":               `error: there is no file nowhere; "nowhere" is not a job id, and none of your jobs of the last seven days has that name`,
+		"diagnose nowhere":               `error: there is no file or folder nowhere; "nowhere" is not a job id, and none of your jobs of the last seven days has that name`,
 		"metrics gpt logs last":          "9 logs 11",
 		"compare failed old":             "8_1 4",
 		"list --all":                     "--all",
@@ -123,11 +124,16 @@ func TestANameIsNoMissingFileWhileSlurmIsAway(t *testing.T) {
 	c.Clusters["test"], c.Dir = &silentSite{}, "."
 	op, _ := operations.Lookup("diagnose")
 	_, err := (&shell{}).perJob(t.Context(), c, op, []string{"my-run"})
-	require.ErrorContains(t, err, "there is no file my-run, and whether a job has that name is not known: ")
+	require.ErrorContains(t, err, "there is no file or folder my-run, and whether a job has that name is not known: ")
 	require.ErrorContains(t, err, "Unable to contact slurm controller")
 	require.Equal(t, ops.Failed, ops.AsError(err).Code)
 	_, err = (&shell{}).perJob(t.Context(), c, op, []string{"run.log"})
 	require.NoError(t, err, "a file's name is no job's, and diagnose itself says that it is missing")
+	_, err = op.Run(t.Context(), c, &joblogs.DiagnoseIn{Target: "run.log"})
+	require.ErrorContains(t, err, "there is no file or folder run.log; a word with a slash, a % or a log's ending is a path, so no job of that name was looked for")
+	require.Contains(t, ops.AsError(err).Message.ZH, "没有文件或目录 run.log；")
+	require.Contains(t, ops.AsError(err).Fix.EN, "the path of a log file or folder; in a shell also a job's name")
+	require.Equal(t, ops.BadInput, ops.AsError(err).Code)
 }
 
 // A word that names neither a file nor a job may have been meant as either.
@@ -136,8 +142,8 @@ func TestAWordThatNamesNothingIsToldAsAJobToo(t *testing.T) {
 	c := opstest.NewCall(t, &opstest.Site{})
 	c.Dir = "."
 	for word, says := range map[string]string{
-		"last": "there is no file last; you have no job from the last seven days", "failed": "there is no file failed; none of your jobs has failed in the last seven days",
-		"my-run": `there is no file my-run; "my-run" is not a job id, and none of your jobs of the last seven days has that name`,
+		"last": "there is no file or folder last; you have no job from the last seven days", "failed": "there is no file or folder failed; none of your jobs has failed in the last seven days",
+		"my-run": `there is no file or folder my-run; "my-run" is not a job id, and none of your jobs of the last seven days has that name`,
 	} {
 		for _, name := range []string{"diagnose", "metrics", "compare", "checkpoint"} {
 			op, _ := operations.Lookup(name)

@@ -370,8 +370,9 @@ func auditor(svc *ops.Service, log *slog.Logger) func(context.Context, ops.Audit
 		entry.Job, entry.Script = aboutJob(e)
 		if err := st.AddAudit(context.WithoutCancel(ctx), entry); err != nil {
 			// The log is then the only place where the entry is kept.
-			log.Error("the audit trail could not be written", "error", err,
-				"who", entry.Who, "owner", entry.Owner, "surface", entry.Surface, "op", entry.Op, "job", entry.Job, "input", entry.Input, "result", entry.Result)
+			log.Error("the audit trail could not be written", "error", err, "at", entry.At,
+				"who", entry.Who, "agent", entry.Agent, "owner", entry.Owner, "surface", entry.Surface, "op", entry.Op, "job", entry.Job,
+				"script_sha256", entry.Script, "agreed", entry.Agreed, "input", entry.Input, "result", entry.Result)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -159,9 +160,12 @@ func TestAnAuditEntryThatCannotBeStoredIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	svc := &ops.Service{Store: func() (*store.Store, error) { return st, nil }}
 	auditor(svc, slog.New(slog.NewTextHandler(&log, nil)))(t.Context(), ops.AuditEntry{
-		At: time.Now(), Who: ops.Caller{Surface: ops.Shell, ID: "alice", User: "alice"}, Op: "cancel", In: map[string]string{"job": "4711"},
+		At: time.Now(), Who: ops.Caller{Surface: ops.MCP, ID: "alice", User: "alice", Agent: "planner"}, Op: "cancel", Agreed: "bob",
+		In: map[string]string{"job": "4711", "note": "token ghp_abcdefghijklmnopqrstuvwxyz0123456789\nlevel=INFO msg=forged"},
 	})
-	for _, w := range []string{"could not be written", "who=alice", "op=cancel", "job=4711", "result=done"} {
+	for _, w := range []string{"could not be written", "who=alice", "agent=planner", "agreed=bob", "op=cancel", "job=4711", "result=done", " at=20"} {
 		require.Contains(t, log.String(), w)
 	}
+	require.NotContains(t, log.String(), "ghp_abcdefghijkl", "secrets are masked")
+	require.Equal(t, 1, strings.Count(log.String(), "\n"), "an input makes no line of its own")
 }

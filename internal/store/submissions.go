@@ -57,8 +57,10 @@ func (sub Submission) Became(j slurm.Job) bool {
 }
 
 // reusedAfter is how long after its submission was settled a job with its id is another
-// job. Clocks may differ.
-const reusedAfter = time.Hour
+// job: more than clocks differ, of which one may stand still with its machine, or be in
+// another time zone. A job's own specification matters more than a day in which an id comes
+// twice.
+const reusedAfter = 26 * time.Hour
 
 const submissionColumns = `key, token, cluster, owner, asked_by, name, spec, spec_hash, script, dir, state, job_id, message, created_at, updated_at, place, attempted_at`
 

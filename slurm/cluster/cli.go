@@ -34,16 +34,17 @@ type CLI struct {
 	// Helper is the program that runs commands as another user.
 	Helper Helper
 
-	meter  *Meter
-	runner runner
-	mkdir  func(ctx context.Context, dir string) error
+	meter   *Meter
+	columns *detailColumns
+	runner  runner
+	mkdir   func(ctx context.Context, dir string) error
 }
 
 // NewCLI returns the Slurm of this machine: its commands on the PATH, and its
 // SLURM_CONF.
 func NewCLI(name string) *CLI {
 	return &CLI{
-		name: name, kind: "cli", Environ: os.Environ, meter: new(Meter), runner: localRunner{},
+		name: name, kind: "cli", Environ: os.Environ, meter: new(Meter), columns: new(detailColumns), runner: localRunner{},
 		mkdir: func(_ context.Context, dir string) error { return os.MkdirAll(dir, 0o777) },
 	}
 }

@@ -43,7 +43,7 @@ func (p *fakeRunner) run(_ context.Context, c command) (result, error) {
 func clusterWith(rows ...reply) (*CLI, *fakeRunner) {
 	p := &fakeRunner{rows: rows}
 	return &CLI{
-		name: "played", kind: "cli", Environ: func() []string { return nil }, meter: new(Meter), runner: p,
+		name: "played", kind: "cli", Environ: func() []string { return nil }, meter: new(Meter), columns: new(detailColumns), runner: p,
 		mkdir: func(context.Context, string) error { return nil },
 	}, p
 }

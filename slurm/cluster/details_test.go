@@ -130,7 +130,14 @@ func TestDetailsOfASqueueThatKnowsFewerColumns(t *testing.T) {
 		require.Nil(t, told["7"].PreemptedAt, name)
 		require.Len(t, p.asked, c.asked, name)
 	}
-	cli, p := clusterWith(reply{"--Format", "", "wrapper: no\n", 2})
+	cli, p := clusterWith(reply{"PreemptTime", less, "squeue: error: Invalid job format specification: PreemptTime\n", 0}, reply{"EndTime", less, "", 0})
+	for range 3 {
+		told, err := cli.Details(t.Context(), []slurm.Job{{ID: "7"}})
+		require.NoError(t, err)
+		require.Equal(t, 1, told["7"].Restarts)
+	}
+	require.Len(t, p.asked, 4, "what it does not know is not asked for at each poll")
+	cli, p = clusterWith(reply{"--Format", "", "wrapper: no\n", 2})
 	_, err := cli.Details(t.Context(), []slurm.Job{{ID: "7"}})
 	require.ErrorContains(t, err, "no")
 	require.Len(t, p.asked, 2, "a squeue that refuses everything is not asked for ever")

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -14,9 +16,10 @@ import (
 // askDetails runs squeue for the columns that its --format listing lacks, and returns its
 // answer with the columns that it has. An older squeue, or a site's wrapper, does not know
 // all of them: it is asked again without those that it names or, where it names none,
-// for the few that all know.
+// for the few that all know. The columns that it named are not asked for again for a while.
 func (c *CLI) askDetails(ctx context.Context, op string, ids ...slurm.JobID) (slurm.Details, string, error) {
-	columns := slurm.AllDetails()
+	columns := c.columns.known()
+	asked, named := len(columns), true
 	for {
 		r, err := c.run(ctx, command{
 			argv: []string{"squeue", "--noheader", "--array", "--states=all", "--jobs=" + joinIDs(ids), "--Format=" + columns.Format()},
@@ -32,14 +35,43 @@ func (c *CLI) askDetails(ctx context.Context, op string, ids ...slurm.JobID) (sl
 		fewer, least := columns.Without(r.stderr), slurm.FewDetails()
 		switch known := len(fewer) == len(columns); {
 		case known && refused == nil:
+			if named && len(columns) < asked {
+				c.columns.keep(columns)
+			}
 			return columns, r.stdout, nil
 		case refused != nil && refused.Kind != slurm.Rejected && refused.Kind != slurm.Broken, known && len(columns) <= len(least):
 			return nil, "", refused
 		case known:
-			fewer = least
+			fewer, named = least, false // the failure may be a passing one
 		}
 		columns = fewer
 	}
+}
+
+// detailColumns are the columns of details that a cluster's squeue has, as far as known.
+type detailColumns struct {
+	mu    sync.Mutex
+	has   slurm.Details
+	until time.Time
+}
+
+// columnsKept is how long a column that squeue does not know is not asked for: an upgrade
+// brings it.
+const columnsKept = time.Hour
+
+func (d *detailColumns) known() slurm.Details {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if time.Now().After(d.until) {
+		return slurm.AllDetails()
+	}
+	return d.has
+}
+
+func (d *detailColumns) keep(has slurm.Details) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.has, d.until = has, time.Now().Add(columnsKept)
 }
 
 // Details adds to rows, taken from a queue listing, the columns that only --Format has,

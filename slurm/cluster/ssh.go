@@ -60,7 +60,7 @@ func NewSSH(name string, o SSHOptions) (*CLI, error) {
 	}
 	r := &sshRunner{o, os.Environ}
 	return &CLI{
-		name: name, kind: "ssh", meter: new(Meter), runner: r,
+		name: name, kind: "ssh", meter: new(Meter), columns: new(detailColumns), runner: r,
 		// Jobs inherit the host's environment, never this machine's.
 		Environ: func() []string { return nil },
 		mkdir:   mkdirBy(r),

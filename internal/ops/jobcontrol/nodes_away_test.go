@@ -40,6 +40,7 @@ func TestAJobThatWaitsForADrainedNode(t *testing.T) {
 		"of several partitions":  {"Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions", "dev,prod", []string{"gpu[2-3] " + xid, "gpu4 down*"}, nil},
 		"the node is back":       {"ReqNodeNotAvail, UnavailableNodes:gpu1", "prod", nil, []string{"xid", "out of service"}},
 		"a maintenance to come":  {"ReqNodeNotAvail, Reserved for maintenance", "prod", nil, []string{"xid"}},
+		"another's reservation":  {"ReqNodeNotAvail, May be reserved for other job", "prod", nil, []string{"xid"}},
 		"waits for other things": {"Resources", "prod", nil, []string{"xid"}},
 	} {
 		j := slurm.Job{ID: "7", Name: "gpt", User: "alice", Partition: c.partition, State: slurm.Pending, Reason: c.reason}

@@ -163,7 +163,10 @@ func diagnoseOp(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, e
 }
 
 // jobOrLog describes what a diagnosis can read.
-var jobOrLog = lang.Text{EN: "a job id, or the path of a log file or folder", ZH: "作业号，或日志文件、日志目录的路径"}
+var jobOrLog = lang.Text{
+	EN: "a job id, or the path of a log file or folder; in a shell also a job's name, last or failed",
+	ZH: "作业号，或日志文件、日志目录的路径；在 shell 中也可以是作业名、last 或 failed",
+}
 
 // openNamed opens the logs at path. field and named are the input's field and the path
 // as the caller wrote it, for errors.
@@ -188,7 +191,14 @@ func noLogAt(field, named string, err error) error {
 
 // noSuchFile returns the error about a path that does not exist.
 func noSuchFile(field, path string, fix lang.Text) error {
-	return ops.InputError(field, lang.Text{EN: "%s: there is no such file", ZH: "%s：没有该文件"}.With(path), fix)
+	said := lang.Text{EN: "there is no file or folder %s", ZH: "没有文件或目录 %s"}.With(path)
+	if ops.FileName.MatchString(path) {
+		said = lang.Text{
+			EN: "%s; a word with a slash, a %% or a log's ending is a path, so no job of that name was looked for",
+			ZH: "%s；带斜杠、%% 或日志后缀的词视为路径，因此没有按作业名查找",
+		}.With(said)
+	}
+	return ops.InputError(field, said, fix)
 }
 
 // unreadableLogs turns the error about logs none of which could be read into an *Error.

@@ -12,6 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/preflight"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
@@ -43,8 +44,45 @@ func RemedyFor(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID,
 	if err != nil || json.Unmarshal(sub.Spec, &s) != nil {
 		return Remedy{}, false, nil
 	}
-	mended, ok = remedyOf(c, s, id, r)
-	return mended, ok, nil
+	if mended, ok = remedyOf(c, s, id, r); !ok {
+		return mended, false, nil
+	}
+	err = mended.keepEnoughNodes(ctx, c, cluster, s)
+	return mended, err == nil, err
+}
+
+// keepEnoughNodes takes the failed nodes back into a specification that would leave out so
+// many that too few are left for the job, and says so among the changes; as an error where
+// it was the only change. It needs a cluster that tells of its nodes.
+func (r *Remedy) keepEnoughNodes(ctx context.Context, c *ops.Call, cluster string, before job.Spec) error {
+	cl, err := c.Cluster(cluster)
+	if err != nil || r.Spec.Exclude == before.Exclude {
+		return nil //nolint:nilerr // the plan has accepted it, and nothing speaks against it
+	}
+	nodes, _ := cl.Nodes(ctx)
+	s := r.Spec
+	s.Cluster = cluster
+	all, left, few := preflight.TooFewLeft(nodes, c.SiteOf(s).Fill(s).WithDefaults())
+	if !few {
+		return nil
+	}
+	said := lang.Text{
+		EN: "without %s only %d of %d nodes are left, too few for the job",
+		ZH: "排除 %s 后 %[3]d 个节点只剩 %[2]d 个，不够该作业使用",
+	}.With(r.Spec.Exclude, left, all)
+	r.Changes = slices.DeleteFunc(r.Changes, func(l lang.Text) bool { return l == excluded(r.Spec.Exclude) })
+	if r.Spec.Exclude = before.Exclude; len(r.Changes) == 0 {
+		return &ops.Error{Code: ops.Failed, Field: "exclude", Message: said, Fix: lang.Text{
+			EN: "have the node repaired, or submit it with fewer nodes", ZH: "请先修复该节点，或减少作业的节点数后再提交",
+		}}
+	}
+	r.Changes = append(r.Changes, said)
+	return nil
+}
+
+// excluded says that a job is kept from nodes.
+func excluded(nodes string) lang.Text {
+	return lang.Text{EN: "exclude: %s", ZH: "exclude: %s"}.With(nodes)
 }
 
 func remedyOf(c *ops.Call, s job.Spec, id slurm.JobID, r report.Report) (Remedy, bool) {
@@ -337,5 +375,5 @@ func (p *repair) excludeNodes(nodes []string) {
 	all := append(slices.Clone(had), nodes...)
 	slices.Sort(all)
 	p.spec.Exclude = hostlist.Compress(slices.Compact(all))
-	p.note("exclude: %s", "exclude: %s", p.spec.Exclude)
+	p.changes = append(p.changes, excluded(p.spec.Exclude))
 }

@@ -10,8 +10,10 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
@@ -165,4 +167,47 @@ func TestABrokenNodeIsLeftOut(t *testing.T) {
 	broken.Retry = false
 	_, ok = withoutFailedNodes(c, failing(), broken)
 	require.False(t, ok, "another try is not worth it")
+}
+
+// fourNodes is a cluster of four nodes.
+type fourNodes struct{ *opstest.Site }
+
+func (fourNodes) Nodes(context.Context) (all []slurm.Node, err error) {
+	for _, n := range []string{"gpu1", "gpu2", "gpu3", "gpu4"} {
+		all = append(all, slurm.Node{Name: n, State: "idle", Partitions: []string{"batch"}})
+	}
+	return all, nil
+}
+
+// A change that Slurm would refuse, because too few nodes are left, is not offered.
+func TestNodesAreLeftOutWhereEnoughRemain(t *testing.T) {
+	spec := failing()
+	spec.Nodes = new(4)
+	site := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"4711": {ID: "4711", User: "alice"}}}
+	c := opstest.NewCall(t, site)
+	c.Clusters = map[string]ops.Cluster{"test": fourNodes{site}}
+	st, err := c.Store()
+	require.NoError(t, err)
+	raw, err := json.Marshal(spec)
+	require.NoError(t, err)
+	_, _, err = st.Begin(t.Context(), store.Submission{Key: "k", Token: "t", Cluster: "test", Owner: "alice", Name: "gpt", Spec: raw, Dir: "/lustre/m", CreatedAt: time.Now()})
+	require.NoError(t, err)
+	require.NoError(t, st.Finish(t.Context(), "k", store.Submitted, "4711", "", time.Now()))
+	broken := report.Report{Class: outcome.GPUHardware, Retry: true, ExcludeNodes: []string{"gpu3"}}
+	patch, err := PatchFor(t.Context(), c, "test", "4711", broken)
+	require.Nil(t, patch)
+	require.Contains(t, lang.Said(err).EN, "without gpu3 only 3 of 4 nodes are left, too few for the job")
+	require.Contains(t, lang.Said(err).ZH, "排除 gpu3 后 4 个节点只剩 3 个")
+
+	both := report.Report{Class: outcome.PortInUse, Retry: true, ExcludeNodes: []string{"gpu3"}}
+	patch, err = PatchFor(t.Context(), c, "test", "4711", both)
+	require.NoError(t, err)
+	require.Empty(t, patch.Spec.Exclude, "the other change stays")
+	require.NotNil(t, patch.Spec.MasterPort)
+	require.Contains(t, strings.Join(patch.Changes, "\n"), "without gpu3 only 3 of 4 nodes are left")
+	require.NotContains(t, strings.Join(patch.Changes, "\n"), "exclude: gpu3")
+	r, ok, err := RemedyFor(t.Context(), c, "test", "4711", both)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Empty(t, r.Spec.Exclude, "the button in Slack makes the same change")
 }

@@ -200,6 +200,9 @@ func PatchFor(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID, 
 	if !ok {
 		return nil, nil
 	}
+	if err := mended.keepEnoughNodes(ctx, c, cluster, before); err != nil {
+		return nil, err
+	}
 	patch, ok := patchOf(id, before, mended.Spec)
 	if !ok {
 		return nil, nil

@@ -69,9 +69,12 @@ func testOnly(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec, sc j
 	said := phrase("Slurm would refuse it: %s", "Slurm 会拒绝该作业：%s", slurmWords(err))
 	if noSuchNodes.Match(err.Error()) {
 		nodes, err := cl.Nodes(ctx)
-		if all, left := nodesLeft(nodes, s); err == nil && s.Nodes != nil && left < *s.Nodes && *s.Nodes <= all {
+		if all, left, few := TooFewLeft(nodes, s); few {
 			row.field = "exclude"
-			row.fix = lang.Text{EN: "exclude fewer nodes, or ask for at most %d", ZH: "减少排除的节点，或最多申请 %d 个"}.With(left)
+			row.fix = lang.Text{EN: "exclude fewer nodes", ZH: "减少排除的节点"}
+			if left > 0 {
+				row.fix = lang.Text{EN: "exclude fewer nodes, or ask for at most %d", ZH: "减少排除的节点，或最多申请 %d 个"}.With(left)
+			}
 			said = phrase("it leaves %d of %d nodes, and the job asks for %d", "排除后 %[2]d 个节点只剩 %[1]d 个，而作业申请 %[3]d 个", left, all, *s.Nodes)
 			return []rules.Problem{row.problem(said, c.Lang)}
 		}
@@ -83,11 +86,12 @@ func testOnly(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec, sc j
 	return []rules.Problem{row.problem(said, c.Lang)}
 }
 
-// nodesLeft counts the nodes of the job's partitions, and those that it does not exclude.
-func nodesLeft(nodes []slurm.Node, s job.Spec) (all, left int) {
+// TooFewLeft counts the nodes of the job's partitions and those that it does not exclude,
+// and reports whether only what it excludes leaves fewer than it asks for.
+func TooFewLeft(nodes []slurm.Node, s job.Spec) (all, left int, few bool) {
 	excluded, err := hostlist.Expand(s.Exclude)
-	if err != nil || len(s.Components) > 0 {
-		return 0, 0
+	if err != nil || s.Nodes == nil || len(s.Components) > 0 {
+		return 0, 0, false
 	}
 	partitions := strings.Split(s.Partition, ",")
 	for _, n := range nodes {
@@ -99,7 +103,7 @@ func nodesLeft(nodes []slurm.Node, s job.Spec) (all, left int) {
 			left++
 		}
 	}
-	return all, left
+	return all, left, left < *s.Nodes && *s.Nodes <= all
 }
 
 var noSuchNodes = slurm.Rejection{Text: "Requested node configuration is not available"}
