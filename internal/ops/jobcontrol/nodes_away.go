@@ -39,43 +39,65 @@ func nodesAway(ctx context.Context, cl ops.Cluster, jobs ...slurm.Job) map[slurm
 	return away
 }
 
+// AwayNodes are nodes out of service for one reason.
+type AwayNodes struct {
+	Nodes string `json:"nodes"` // hostlist
+	State string `json:"state"` // as sinfo %T prints it
+	// Reason, By and At are what an administrator or Slurm noted, who did, and when.
+	Reason string     `json:"reason,omitempty"`
+	By     string     `json:"by,omitempty"`
+	At     *time.Time `json:"at,omitempty"`
+}
+
+// byReason puts nodes together that have one state and reason.
+func byReason(nodes []slurm.Node) (away []AwayNodes) {
+	var names [][]string
+	for _, n := range nodes {
+		i := slices.IndexFunc(away, func(a AwayNodes) bool {
+			return a.State == n.State && a.Reason == n.Reason && a.By == n.ReasonBy && (a.At == n.ReasonAt || a.At != nil && n.ReasonAt != nil && a.At.Equal(*n.ReasonAt))
+		})
+		if i < 0 {
+			i = len(away)
+			away, names = append(away, AwayNodes{State: n.State, Reason: n.Reason, By: n.ReasonBy, At: n.ReasonAt}), append(names, nil)
+		}
+		names[i] = append(names[i], n.Name)
+	}
+	for i := range away {
+		away[i].Nodes = hostlist.Compress(names[i])
+	}
+	return away
+}
+
 // mostAway is how many different drain reasons are shown to a person.
 const mostAway = 5
 
 // awayItems returns a line for each state and reason of nodes out of service.
-func awayItems(nodes []slurm.Node, l lang.Lang) (items []string) {
-	type cause struct{ state, reason, by, at string }
-	var causes []cause
-	of := map[cause][]string{}
-	for _, n := range nodes {
-		c := cause{state: n.State, reason: n.Reason, by: n.ReasonBy}
-		if n.ReasonAt != nil {
-			c.at = n.ReasonAt.Local().Format(time.DateTime)
-		}
-		if of[c] == nil {
-			causes = append(causes, c)
-		}
-		of[c] = append(of[c], n.Name)
-	}
-	for i, c := range causes {
+func awayItems(away []AwayNodes, l lang.Lang) (items []string) {
+	for i, a := range away {
 		if i == mostAway {
 			more := lang.Text{EN: "%d more reasons: `nodes --drained` lists them", ZH: "另有 %d 种原因：`nodes --drained` 可列出"}
-			return append(items, more.With(len(causes)-mostAway).In(l))
+			return append(items, more.With(len(away)-mostAway).In(l))
 		}
-		why := c.reason
+		why := a.Reason
 		if why == "" {
 			why = lang.Text{EN: "no reason is given", ZH: "未给出原因"}.In(l)
 		}
-		who := strings.Join(slices.DeleteFunc([]string{c.by, c.at}, func(s string) bool { return s == "" }), ", ")
-		if who != "" {
-			who = " (" + who + ")"
+		var noted []string
+		if a.By != "" {
+			noted = append(noted, a.By)
 		}
-		items = append(items, l.Named(fmt.Sprintf("%s %s", hostlist.Compress(of[c]), c.state), why+who))
+		if a.At != nil {
+			noted = append(noted, a.At.Local().Format(time.DateTime))
+		}
+		if len(noted) > 0 {
+			why += " (" + strings.Join(noted, ", ") + ")"
+		}
+		items = append(items, l.Named(fmt.Sprintf("%s %s", a.Nodes, a.State), why))
 	}
 	return items
 }
 
 // awaySection shows the nodes out of service for which a job waits.
-func awaySection(nodes []slurm.Node, l lang.Lang) view.Section {
-	return view.Section{Heading: lang.Text{EN: "nodes out of service", ZH: "不可用的节点"}.In(l), Items: awayItems(nodes, l)}
+func awaySection(away []AwayNodes, l lang.Lang) view.Section {
+	return view.Section{Heading: lang.Text{EN: "nodes out of service", ZH: "不可用的节点"}.In(l), Items: awayItems(away, l)}
 }

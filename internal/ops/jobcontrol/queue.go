@@ -52,7 +52,7 @@ type ReasonOut struct {
 	Says   string `json:"says"`
 	Do     string `json:"do,omitempty"`
 	// NodesAway holds the nodes out of service that such jobs wait for.
-	NodesAway []slurm.Node `json:"nodes_away,omitempty"`
+	NodesAway []AwayNodes `json:"nodes_away,omitempty"`
 }
 
 // Queue returns the operation queue.
@@ -200,13 +200,19 @@ func (o *QueueOut) addNodesAway(ctx context.Context, cl ops.Cluster) {
 		}
 	}
 	away := nodesAway(ctx, cl, jobs...)
-	for _, j := range jobs {
-		i := slices.IndexFunc(o.Reasons, func(r ReasonOut) bool { return r.Reason == j.Reason })
-		for _, n := range away[j.ID] {
-			if !slices.ContainsFunc(o.Reasons[i].NodesAway, func(have slurm.Node) bool { return have.Name == n.Name }) {
-				o.Reasons[i].NodesAway = append(o.Reasons[i].NodesAway, n)
+	for i := range o.Reasons {
+		var nodes []slurm.Node
+		for _, j := range jobs {
+			if j.Reason != o.Reasons[i].Reason {
+				continue
+			}
+			for _, n := range away[j.ID] {
+				if !slices.ContainsFunc(nodes, func(have slurm.Node) bool { return have.Name == n.Name }) {
+					nodes = append(nodes, n)
+				}
 			}
 		}
+		o.Reasons[i].NodesAway = byReason(nodes)
 	}
 }
 

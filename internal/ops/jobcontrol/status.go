@@ -52,7 +52,7 @@ type StatusOut struct {
 	GPUUse *joblogs.GPUWatch `json:"gpu_use,omitempty"`
 	Steps  []slurm.Step      `json:"steps,omitempty"`
 	// NodesAway holds the nodes out of service that a waiting job waits for.
-	NodesAway []slurm.Node `json:"nodes_away,omitempty"`
+	NodesAway []AwayNodes `json:"nodes_away,omitempty"`
 	// Spec is the specification of a job that was submitted here. Only the shell's
 	// answer has it; elsewhere it is a separate question.
 	Spec *job.Spec `json:"spec,omitempty"`
@@ -93,7 +93,7 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 	files := joblogs.LookAtFiles(ctx, c, cl, j)
 	out := StatusOut{
 		Job: j, Page: c.JobPage(cl.Name(), j.ID), Checkpoint: joblogs.Checkpoint(ctx, c, cl, j),
-		Pulse: files.Pulse, GPUUse: files.GPUUse, Tracked: files.Tracked, CancelledBy: by, NodesAway: nodesAway(ctx, cl, j)[j.ID],
+		Pulse: files.Pulse, GPUUse: files.GPUUse, Tracked: files.Tracked, CancelledBy: by, NodesAway: byReason(nodesAway(ctx, cl, j)[j.ID]),
 	}
 	// Over ssh the person may have another user name on the cluster than here.
 	sub, ok := c.SubmissionOf(ctx, cl.Name(), j)
