@@ -150,3 +150,23 @@ func TestEitherOfTwoMayBeWrong(t *testing.T) {
 	require.Equal(t, outcome.NCCLTimeout, r.Class)
 	require.Nil(t, r.RootRank)
 }
+
+// The only rank on whose exit no launcher reports may also be the slowest of those that lost another one, or the rank of
+// a node whose log is cut off.
+func TestTheSlowestVictimIsNotNamed(t *testing.T) {
+	const lost = "RuntimeError: [../gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.2]:12345"
+	for name, c := range map[string]struct {
+		complaints, perNode int
+		told                []int
+	}{
+		"one left without a word, and another was too slow to be reported": {6, 4, []int{0, 1, 2, 3, 5, 6, 7}},
+		"it complained, and its launcher's report is cut off":              {8, 4, []int{0, 1, 2, 3, 4, 5, 7}},
+		"it is the only rank of a node whose log is cut off":               {4, 1, []int{0, 1, 3, 4}},
+	} {
+		log := strings.Repeat(diagnosetest.Raised(lost), c.complaints) + "WARNING:torch.distributed.elastic.multiprocessing.api:Sending process 4711 closing signal SIGTERM\n"
+		for _, r := range c.told {
+			log += fmt.Sprintf("  host      : gpu%d\n  rank      : %d (local_rank: %d)\n  exitcode  : 1 (pid: %d)\n", r/c.perNode+1, r, r%c.perNode, 100+r)
+		}
+		require.Nil(t, diagnosetest.Text(t, log).RootRank, name)
+	}
+}
