@@ -107,6 +107,14 @@ func TestWhyARankLeftStandsInItsOwnFile(t *testing.T) {
 	require.Equal(t, 1, *r.RootRank)
 	require.Equal(t, "none_ab12cd34/attempt_0/1/stderr.log", r.RootFile)
 	require.Contains(t, r.RootLine, "access token expired")
+	for rank, says := range []string{diagnosetest.Raised(lostPeer), "", diagnosetest.Raised(lostPeer)} {
+		folder := filepath.Join(dir, fmt.Sprintf("none_ab12cd34/attempt_1/%d", rank))
+		require.NoError(t, os.MkdirAll(folder, 0o755))
+		writeLog(t, filepath.Join(folder, "stderr.log"), time.Now(), fmt.Sprintf(joined, rank), says)
+	}
+	r, err = diagnose.Path(t.Context(), dir, diagnose.Context{JobState: "FAILED"})
+	require.NoError(t, err)
+	require.NotContains(t, r.RootLine, "access token expired", "that was an earlier attempt")
 }
 
 // The ranks of two nodes only lost those of the third, whose log is not there. With its log nothing is claimed.
