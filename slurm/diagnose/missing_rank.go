@@ -19,7 +19,8 @@ import (
 // alone, and an exit on which no launcher reports.
 func (j *job) missing(live []*scan.Event) (laggard, bool) {
 	for _, by := range []func([]*scan.Event) (laggard, bool){
-		j.missingByRecorder, j.namedByOthers, j.behindBySequence, j.inOtherCollective, j.loneExitCode, j.loneSilent, j.exitedBeforeComplaints, j.unreported,
+		j.missingByRecorder, j.namedByOthers, j.behindBySequence, j.inOtherCollective, j.loneHung, j.loneExitCode, j.loneSilent,
+		j.exitedBeforeComplaints, j.unreported,
 	} {
 		if l, ok := by(live); ok {
 			return l, true
@@ -240,6 +241,37 @@ func (j *job) unreported(live []*scan.Event) (laggard, bool) {
 	}
 	ended := slices.ContainsFunc(j.events, func(e *scan.Event) bool { return strings.Contains(e.Text, "closing signal") })
 	return laggard{r, j.nccl[r], "silent"}, beside && (complaints == len(exited) || complaints < len(exited) && !ended)
+}
+
+// loneHung returns the only rank that was killed after others had timed out.
+func (j *job) loneHung([]*scan.Event) (laggard, bool) {
+	ranks := slices.Compact(slices.Sorted(slices.Values(j.hung)))
+	if len(ranks) != 1 {
+		return laggard{}, false
+	}
+	return laggard{ranks[0], j.nccl[ranks[0]], "exit"}, true
+}
+
+// waitedInVain reports whether ranks timed out while none lost another one.
+func (j *job) waitedInVain() bool {
+	timedOut := false
+	for _, e := range j.events {
+		if e.Agent || e.Superseded {
+			continue
+		}
+		if e.Class == outcome.NCCLConnection {
+			return false
+		}
+		timedOut = timedOut || e.Class == outcome.NCCLTimeout
+	}
+	return timedOut
+}
+
+// observedLater reports whether the launcher of a rank's node says that it saw another of its ranks fail first.
+func (j *job) observedLater(e *scan.Event) bool {
+	return slices.ContainsFunc(j.events, func(o *scan.Event) bool {
+		return o.Agent && o.First && o.Rank >= 0 && o.Rank != e.Rank && o.File == e.File && o.Node == e.Node && o.Exit == 1
+	})
 }
 
 // A laggard is a rank for which a collective waited.

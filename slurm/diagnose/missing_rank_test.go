@@ -170,3 +170,38 @@ func TestTheSlowestVictimIsNotNamed(t *testing.T) {
 		require.Nil(t, diagnosetest.Text(t, log).RootRank, name)
 	}
 }
+
+// A rank that was killed after its launcher had seen another one time out had not come before: it hung. Memory is the
+// likely reason if the launcher saw it first, or if others lost it.
+func TestAHungRankThatWasKilled(t *testing.T) {
+	const late = "RuntimeError: [../gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 12000ms for recv operation to complete"
+	const lost = "RuntimeError: [../gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.2]:12345"
+	for name, c := range map[string]struct {
+		says  string
+		first int
+		class string
+	}{
+		"another failed first": {late, 0, outcome.NCCLTimeout},
+		"it failed first":      {late, 1, outcome.HostOOM},
+		"others lost it":       {lost, 0, outcome.HostOOM},
+	} {
+		log := strings.Repeat(diagnosetest.Raised(c.says), 3) +
+			"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n=====\ntrain.py FAILED\n-----\nFailures:\n"
+		for _, first := range []bool{false, true} {
+			for rank := range 4 {
+				if (rank == c.first) != first {
+					continue
+				}
+				if first {
+					log += "-----\nRoot Cause (first observed failure):\n"
+				}
+				log += fmt.Sprintf("[%d]:\n  time      : 2026-06-11_10:00:00\n  host      : gpu1\n  rank      : %d (local_rank: %d)\n  exitcode  : %d (pid: %d)\n"+
+					"  error_file: <N/A>\n  traceback : x\n", rank, rank, rank, []int{1, -9, 1, 1}[rank], 100+rank)
+			}
+		}
+		r := diagnosetest.Text(t, log+"=====\n")
+		require.Equal(t, c.class, r.Class, name)
+		require.NotNil(t, r.RootRank, name)
+		require.Equal(t, 1, *r.RootRank, name)
+	}
+}
