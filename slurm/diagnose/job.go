@@ -42,6 +42,7 @@ type job struct {
 	year       int
 	unreadable []logfile.Unreadable
 	missed     *flightrecorder.Missed // by flight recorder dumps
+	hung       []int                  // ranks that were killed after others had timed out
 	firstRank  map[string]int         // node → its first rank, where logs say it
 	clocks     []report.Clock         // nodes whose clocks were corrected
 	from       time.Time              // start of the last attempt; zero if unknown

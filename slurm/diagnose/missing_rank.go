@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"maps"
+	"slices"
 	"sort"
 	"strings"
 
@@ -18,7 +19,8 @@ import (
 // alone, and an exit on which no launcher reports.
 func (j *job) missing(live []*scan.Event) (laggard, bool) {
 	for _, by := range []func([]*scan.Event) (laggard, bool){
-		j.missingByRecorder, j.namedByOthers, j.behindBySequence, j.inOtherCollective, j.loneExitCode, j.loneSilent, j.exitedBeforeComplaints, j.unreported,
+		j.missingByRecorder, j.namedByOthers, j.behindBySequence, j.inOtherCollective, j.loneHung, j.loneExitCode, j.loneSilent,
+		j.exitedBeforeComplaints, j.unreported,
 	} {
 		if l, ok := by(live); ok {
 			return l, true
@@ -172,13 +174,21 @@ func (j *job) joined() (ranks map[int]bool, of int) {
 func complaining(live []*scan.Event) map[int]bool {
 	complains := map[int]bool{}
 	for _, e := range live {
-		launchers := e.Rank < 0 && strings.HasPrefix(e.Kind, "torch.distributed.elastic.")
-		misses := e.Weight >= pattern.Symptom && e.Weight < pattern.Death || clientsJoined.MatchString(e.Text)
-		if !e.Agent && !launchers && misses && (e.Rank >= 0 || e.Kind != "") {
+		if misses(e) && !launcherRaised(e) && (e.Rank >= 0 || e.Kind != "") {
 			complains[max(e.Rank, -1)] = true
 		}
 	}
 	return complains
+}
+
+// misses reports whether a process complains of others.
+func misses(e *scan.Event) bool {
+	return !e.Agent && (e.Weight >= pattern.Symptom && e.Weight < pattern.Death || clientsJoined.MatchString(e.Text))
+}
+
+// launcherRaised reports whether torch's launcher raised an exception.
+func launcherRaised(e *scan.Event) bool {
+	return e.Rank < 0 && strings.HasPrefix(e.Kind, "torch.distributed.elastic.")
 }
 
 // exitedBeforeComplaints returns the only rank that exited by itself, by a launcher's report, without a
@@ -205,11 +215,63 @@ func (j *job) exitedBeforeComplaints(live []*scan.Event) (laggard, bool) {
 	return laggard{quiet, j.nccl[max(quiet, 0)], "silent"}, quiet >= 0
 }
 
-// unreported returns the only rank on whose exit no launcher reports, if the others complain: it left with
-// 0, or it was still busy when its launcher ended it.
+// unreported returns the only rank on whose exit no launcher reports while the others complain: it left with 0, or its
+// launcher ended it as the only one that was still busy. The latter holds only if all others complain: if fewer do, one
+// of them left without a word, and this rank was too slow to say so. The launcher of its node must report on another
+// rank.
 func (j *job) unreported(live []*scan.Event) (laggard, bool) {
-	r := j.unreportedRank()
-	return laggard{r, j.nccl[max(r, 0)], "silent"}, r >= 0 && len(complaining(live)) > 0
+	r, complains := j.unreportedRank(), complaining(live)
+	if r < 0 || complains[r] || len(complains) == 0 {
+		return laggard{}, false
+	}
+	complaints, exited, beside := 0, map[int]bool{}, false
+	for _, e := range live {
+		if misses(e) && !launcherRaised(e) && e.Class != outcome.UnknownExit {
+			complaints++
+		}
+	}
+	for _, f := range j.files {
+		for _, e := range f.Elastic {
+			if e.Rank >= 0 {
+				exited[e.Rank] = true
+			}
+			first := e.Rank - e.Local
+			beside = beside || e.Local >= 0 && first <= r && r <= first+j.mostLocal()
+		}
+	}
+	ended := slices.ContainsFunc(j.events, func(e *scan.Event) bool { return strings.Contains(e.Text, "closing signal") })
+	return laggard{r, j.nccl[r], "silent"}, beside && (complaints == len(exited) || complaints < len(exited) && !ended)
+}
+
+// loneHung returns the only rank that was killed after others had timed out.
+func (j *job) loneHung([]*scan.Event) (laggard, bool) {
+	ranks := slices.Compact(slices.Sorted(slices.Values(j.hung)))
+	if len(ranks) != 1 {
+		return laggard{}, false
+	}
+	return laggard{ranks[0], j.nccl[ranks[0]], "exit"}, true
+}
+
+// waitedInVain reports whether ranks timed out while none lost another one.
+func (j *job) waitedInVain() bool {
+	timedOut := false
+	for _, e := range j.events {
+		if e.Agent || e.Superseded {
+			continue
+		}
+		if e.Class == outcome.NCCLConnection {
+			return false
+		}
+		timedOut = timedOut || e.Class == outcome.NCCLTimeout
+	}
+	return timedOut
+}
+
+// observedLater reports whether the launcher of a rank's node says that it saw another of its ranks fail first.
+func (j *job) observedLater(e *scan.Event) bool {
+	return slices.ContainsFunc(j.events, func(o *scan.Event) bool {
+		return o.Agent && o.First && o.Rank >= 0 && o.Rank != e.Rank && o.File == e.File && o.Node == e.Node && o.Exit == 1
+	})
 }
 
 // A laggard is a rank for which a collective waited.

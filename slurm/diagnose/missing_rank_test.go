@@ -150,3 +150,58 @@ func TestEitherOfTwoMayBeWrong(t *testing.T) {
 	require.Equal(t, outcome.NCCLTimeout, r.Class)
 	require.Nil(t, r.RootRank)
 }
+
+// The only rank on whose exit no launcher reports may also be the slowest of those that lost another one, or the rank of
+// a node whose log is cut off.
+func TestTheSlowestVictimIsNotNamed(t *testing.T) {
+	const lost = "RuntimeError: [../gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.2]:12345"
+	for name, c := range map[string]struct {
+		complaints, perNode int
+		told                []int
+	}{
+		"one left without a word, and another was too slow to be reported": {6, 4, []int{0, 1, 2, 3, 5, 6, 7}},
+		"it complained, and its launcher's report is cut off":              {8, 4, []int{0, 1, 2, 3, 4, 5, 7}},
+		"it is the only rank of a node whose log is cut off":               {4, 1, []int{0, 1, 3, 4}},
+	} {
+		log := strings.Repeat(diagnosetest.Raised(lost), c.complaints) + "WARNING:torch.distributed.elastic.multiprocessing.api:Sending process 4711 closing signal SIGTERM\n"
+		for _, r := range c.told {
+			log += fmt.Sprintf("  host      : gpu%d\n  rank      : %d (local_rank: %d)\n  exitcode  : 1 (pid: %d)\n", r/c.perNode+1, r, r%c.perNode, 100+r)
+		}
+		require.Nil(t, diagnosetest.Text(t, log).RootRank, name)
+	}
+}
+
+// A rank that was killed after its launcher had seen another one time out had not come before: it hung. Memory is the
+// likely reason if the launcher saw it first, or if others lost it.
+func TestAHungRankThatWasKilled(t *testing.T) {
+	const late = "RuntimeError: [../gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 12000ms for recv operation to complete"
+	const lost = "RuntimeError: [../gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.2]:12345"
+	for name, c := range map[string]struct {
+		says  string
+		first int
+		class string
+	}{
+		"another failed first": {late, 0, outcome.NCCLTimeout},
+		"it failed first":      {late, 1, outcome.HostOOM},
+		"others lost it":       {lost, 0, outcome.HostOOM},
+	} {
+		log := strings.Repeat(diagnosetest.Raised(c.says), 3) +
+			"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n=====\ntrain.py FAILED\n-----\nFailures:\n"
+		for _, first := range []bool{false, true} {
+			for rank := range 4 {
+				if (rank == c.first) != first {
+					continue
+				}
+				if first {
+					log += "-----\nRoot Cause (first observed failure):\n"
+				}
+				log += fmt.Sprintf("[%d]:\n  time      : 2026-06-11_10:00:00\n  host      : gpu1\n  rank      : %d (local_rank: %d)\n  exitcode  : %d (pid: %d)\n"+
+					"  error_file: <N/A>\n  traceback : x\n", rank, rank, rank, []int{1, -9, 1, 1}[rank], 100+rank)
+			}
+		}
+		r := diagnosetest.Text(t, log+"=====\n")
+		require.Equal(t, c.class, r.Class, name)
+		require.NotNil(t, r.RootRank, name)
+		require.Equal(t, 1, *r.RootRank, name)
+	}
+}

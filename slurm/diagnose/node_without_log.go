@@ -1,6 +1,10 @@
 package diagnose
 
-import "github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
+import (
+	"maps"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
+)
 
 // nodeWithoutLog returns srun's report on the only node that has no log while each other node has one of its
 // own, or nil. What ended the node's ranks cannot be known.
@@ -12,20 +16,30 @@ func (j *job) nodeWithoutLog() *scan.Event {
 			failed[e.Node], sruns[e.File] = e, true
 		}
 	}
-	own := 0
+	named := false
 	for i, f := range j.files {
-		if j.fileNode[i] != "" {
-			logged[j.fileNode[i]] = true
-		}
+		of := map[string]bool{} // the nodes that write into the file
 		for _, e := range f.Elastic {
-			logged[e.Host] = true
-			if sruns[i] {
-				return nil // the nodes write into one log
+			if e.Host != "" {
+				of[e.Host] = true
 			}
 		}
-		if !sruns[i] {
-			own++
+		if j.fileNode[i] != "" {
+			named = true
+			if len(of) == 0 {
+				of[j.fileNode[i]] = true
+			}
 		}
+		if sruns[i] && len(f.Elastic) == 0 {
+			continue
+		}
+		if sruns[i] || len(of) != 1 {
+			return nil // several nodes write into one log, or it may be any node's
+		}
+		maps.Copy(logged, of)
+	}
+	if len(logged) == 0 || len(logged) == 1 && !named {
+		return nil // the only log may be that of all nodes
 	}
 	var without *scan.Event
 	for node, e := range failed {
@@ -36,9 +50,6 @@ func (j *job) nodeWithoutLog() *scan.Event {
 		default:
 			without = e
 		}
-	}
-	if own == 0 || own >= len(failed) {
-		return nil
 	}
 	return without
 }

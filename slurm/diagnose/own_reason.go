@@ -3,6 +3,7 @@ package diagnose
 import (
 	"slices"
 
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
@@ -27,8 +28,9 @@ func (j *job) ownReason(launchers *scan.Event, live []*scan.Event) *scan.Event {
 	if own := j.files[launchers.File].Complained(launchers, launchers.File); own != nil {
 		return own
 	}
+	last := logfile.LastAttempts(j.src.Files())
 	for i, f := range j.files {
-		if launchers.Rank < 0 || i == launchers.File || j.rankOf(i, logline.NoTag) != launchers.Rank {
+		if launchers.Rank < 0 || i == launchers.File || logfile.Earlier(j.src.Logs[i].Name, last) || j.rankOf(i, logline.NoTag) != launchers.Rank {
 			continue
 		}
 		if own := f.Complained(launchers, i); own != nil {

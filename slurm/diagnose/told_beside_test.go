@@ -107,6 +107,14 @@ func TestWhyARankLeftStandsInItsOwnFile(t *testing.T) {
 	require.Equal(t, 1, *r.RootRank)
 	require.Equal(t, "none_ab12cd34/attempt_0/1/stderr.log", r.RootFile)
 	require.Contains(t, r.RootLine, "access token expired")
+	for rank, says := range []string{diagnosetest.Raised(lostPeer), "", diagnosetest.Raised(lostPeer)} {
+		folder := filepath.Join(dir, fmt.Sprintf("none_ab12cd34/attempt_1/%d", rank))
+		require.NoError(t, os.MkdirAll(folder, 0o755))
+		writeLog(t, filepath.Join(folder, "stderr.log"), time.Now(), fmt.Sprintf(joined, rank), says)
+	}
+	r, err = diagnose.Path(t.Context(), dir, diagnose.Context{JobState: "FAILED"})
+	require.NoError(t, err)
+	require.NotContains(t, r.RootLine, "access token expired", "that was an earlier attempt")
 }
 
 // The ranks of two nodes only lost those of the third, whose log is not there. With its log nothing is claimed.
@@ -132,6 +140,25 @@ func TestTheLogOfOneNodeIsMissing(t *testing.T) {
 	r, err = diagnose.Path(t.Context(), dir, diagnose.Context{JobState: "FAILED"})
 	require.NoError(t, err)
 	require.NotContains(t, r.Summary, "No log of this node")
+}
+
+// All nodes write into one log, and only srun's words are apart: a node whose launcher was ended before it could report
+// is not one without a log.
+func TestANodeMayShareItsLog(t *testing.T) {
+	for nodes := 2; nodes <= 3; nodes++ {
+		dir, srun, log := t.TempDir(), "", strings.Repeat(diagnosetest.Raised(lostPeer), 4)
+		for node := range nodes {
+			srun += fmt.Sprintf("srun: error: gpu%d: task %d: Exited with exit code 1\n", node+1, node)
+			if node > 0 {
+				log += fmt.Sprintf("  host      : gpu%d\n  rank      : %d (local_rank: 0)\n  exitcode  : 1 (pid: 100)\n", node, 2*node-2)
+			}
+		}
+		writeLog(t, filepath.Join(dir, "slurm-7.out"), time.Now(), srun)
+		writeLog(t, filepath.Join(dir, "train.log"), time.Now(), log)
+		r, err := diagnose.Path(t.Context(), dir, diagnose.Context{JobState: "FAILED"})
+		require.NoError(t, err)
+		require.NotContains(t, r.Summary, "No log of this node", nodes)
+	}
 }
 
 // The recordings of four ranks alone show which rank is behind, but not its node.

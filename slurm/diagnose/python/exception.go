@@ -322,10 +322,11 @@ var refinements = []refinement{
 		},
 		false,
 	},
-	// Python's semaphores and shared memory are files of /dev/shm.
+	// Python's semaphores and shared memory are files of /dev/shm. Its heap (heap.py) turns to the folder for temporary
+	// files before /dev/shm is full.
 	{
 		outcome.ShmBusError, pattern.Specific + 6, lazy.New(`^OSError$`), lazy.New(`No space left on device`),
-		[]string{"multiprocessing/synchronize.py", "multiprocessing/shared_memory.py", "multiprocessing/heap.py"},
+		[]string{"multiprocessing/synchronize.py", "multiprocessing/shared_memory.py"},
 		true,
 	},
 	// The stream's message says only that a write failed. A full disk has this effect.

@@ -44,6 +44,7 @@ func TestWhatAnExceptionIsOf(t *testing.T) {
 		"a peer that is gone":              {traced("/usr/lib/python3/multiprocessing/connection.py", "recv", "go()", reset), outcome.UnknownExit, pattern.Symptom},
 		"no room":                          {inStep("OSError: [Errno 28] No space left on device"), outcome.DiskFull, pattern.Specific + 5},
 		"no room for a semaphore":          {traced("/usr/lib/python3.11/multiprocessing/synchronize.py", "__init__", "go()", "OSError: [Errno 28] No space left on device"), outcome.ShmBusError, pattern.Specific + 6},
+		"no room for the heap":             {traced("/usr/lib/python3.11/multiprocessing/heap.py", "__init__", "go()", "OSError: [Errno 28] No space left on device"), outcome.DiskFull, pattern.Specific + 5},
 		"nothing known":                    {inStep("KeyError: 'tokens'"), outcome.UserException, pattern.Generic},
 		"killed":                           {inStep("RuntimeError: DataLoader worker (pid(s) 7) exited unexpectedly"), outcome.HostOOM, pattern.Generic},
 	} {
