@@ -54,7 +54,8 @@ func byReason(nodes []slurm.Node) (away []AwayNodes) {
 	var names [][]string
 	for _, n := range nodes {
 		i := slices.IndexFunc(away, func(a AwayNodes) bool {
-			return a.State == n.State && a.Reason == n.Reason && a.By == n.ReasonBy && (a.At == n.ReasonAt || a.At != nil && n.ReasonAt != nil && a.At.Equal(*n.ReasonAt))
+			at := a.At == n.ReasonAt || a.At != nil && n.ReasonAt != nil && a.At.Equal(*n.ReasonAt)
+			return at && a.State == n.State && a.Reason == n.Reason && a.By == n.ReasonBy
 		})
 		if i < 0 {
 			i = len(away)
