@@ -57,6 +57,9 @@ func (j *job) report() report.Report {
 		r.RootNode = &j.given.FailedNodes[0]
 	}
 	r.DownstreamRanks = j.downstream(v)
+	if r.DownstreamRanks > 1 && v.raisedByOne() {
+		r.Laggard = "unprefixed"
+	}
 	j.nodesToExclude(&r, v)
 	r.Retry = worthRetrying(r, v)
 	j.addEvidence(&r, v)
@@ -111,6 +114,12 @@ func (j *job) addDetails(r *report.Report, v verdict) {
 		}
 		r.Differs = j.differingMarkers()
 	}
+}
+
+// raisedByOne reports whether one process raised the cause, and nothing tells its rank.
+func (v verdict) raisedByOne() bool {
+	e := v.event
+	return e != nil && e.Rank < 0 && e.Stack != nil && !e.Agent && len(v.others) == 0 && v.laggard == nil && !v.noneAtFault
 }
 
 // addRoot adds the line of the cause and its facts.

@@ -57,7 +57,8 @@ func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 }
 
 // rankByFirstExit finds the rank of an exception where every Slurm task is a rank: the first task whose
-// exit srun reports. The other tasks exit later because they miss it.
+// exit srun reports. The other tasks exit later because they miss it. Of several tasks that
+// srun reports together only the node is known, unless each of them raised the exception.
 func (j *job) rankByFirstExit(v verdict, live []*scan.Event) {
 	ofRank := func(e scan.ElasticEntry) bool { return e.Rank >= 0 || e.Local >= 0 } // not the exit code of a script
 	if !j.taskRank || slices.ContainsFunc(j.files, func(f *scan.Facts) bool { return slices.ContainsFunc(f.Elastic, ofRank) }) {
@@ -72,8 +73,11 @@ func (j *job) rankByFirstExit(v verdict, live []*scan.Event) {
 			first = e
 		}
 	}
-	if first != nil {
-		v.event.Rank, v.event.Node = first.Tasks[0], first.Node
+	if first == nil {
+		return
+	}
+	if v.event.Node = first.Node; len(v.others)+1 >= len(first.Tasks) {
+		v.event.Rank = first.Tasks[0]
 	}
 }
 

@@ -49,7 +49,8 @@ type Report struct {
 	NoLog     lang.Text `json:"-"`
 
 	// Why names the step of the method that decided. Laggard says how the rank is known for which a
-	// collective waited: behind, other, recorder, named, exit or silent; or unlogged, where a node has no log.
+	// collective waited: behind, other, recorder, named, exit or silent. Or it says why no rank is named: unlogged,
+	// where a node has no log, or unprefixed, where one rank's lines do not name it.
 	Why     string `json:"why,omitempty"`
 	Laggard string `json:"laggard,omitempty"`
 	// Collective is the collective that the laggard never entered.

@@ -219,6 +219,9 @@ func (r Report) detail(l lang.Lang) string {
 	case "unlogged":
 		say("No log of this node is here, and the ranks of the others only lost its ranks: look for its log first.",
 			"此处没有该节点的日志，其他节点的 rank 只报告与它断开连接：先找到该节点的日志。")
+	case "unprefixed":
+		say("One rank raised it, and the log does not tell which: `--tee 3` of torchrun or `--label` of srun puts the rank before each line.",
+			"由其中一个 rank 抛出，但日志看不出是哪一个：torchrun 的 `--tee 3` 或 srun 的 `--label` 会在每行前标明 rank。")
 	case "silent":
 		say("Only this rank was silent when the others timed out or lost it.", "其他 rank 都报告超时或连接断开，只有它没有报错。")
 	}
