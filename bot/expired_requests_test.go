@@ -195,6 +195,7 @@ func TestARequestOfAnEarlierVersionIsClosed(t *testing.T) {
 // and of the operators if nobody else reads there.
 func TestARequestToAGroupOfNobodyIsAsked(t *testing.T) {
 	t.Parallel()
+	operators := []string{"DU5", "DU6"} // both are asked, in any order
 	synctest.Test(t, func(t *testing.T) {
 		s := approving(t, func(c *bot.Config) { c.Policy.ApprovalChannel = "S404" })
 		s.Slash("submit --yes " + spec)
@@ -205,13 +206,13 @@ func TestARequestToAGroupOfNobodyIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := approving(t, func(c *bot.Config) { c.Policy.ApprovalChannel = "S404" })
 		s.write("U1", "submit --yes "+spec)
-		require.Equal(t, "DU5", s.said("Approval needed").Channel, "nobody else reads a direct message")
+		require.Contains(t, operators, s.said("Approval needed").Channel, "nobody else reads a direct message")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s := approving(t, func(c *bot.Config) { c.Policy.ApprovalChannel = "S1" })
 		s.Members(map[string][]string{"S1": {"U1"}})
 		s.write("U1", "submit --yes "+spec)
-		require.Equal(t, "DU5", s.said("Approval needed").Channel, "nobody decides about their own request")
+		require.Contains(t, operators, s.said("Approval needed").Channel, "nobody decides about their own request")
 	})
 }
 
