@@ -169,12 +169,13 @@ var behaviours = []struct {
 		require.Equal(t, "3:0", *j.ExitCode)
 	}, ""},
 	{"cancel ends a running job and may be said twice", func(t *testing.T, s site) {
-		id := s.submit(t, "--time=5 --output=logs/%j.out", "sleep 100")
-		s.state(t, id, slurm.Running)
+		id := s.submit(t, "--time=5 --output=logs/%j.out", "echo up; sleep 100")
+		log := fmt.Sprintf("logs/%s.out", id)
+		s.log(t, log) // a job is running before its log is open, and then leaves none
 		require.NoError(t, s.Cancel(t.Context(), id))
 		s.state(t, id, slurm.Cancelled)
 		require.NoError(t, s.Cancel(t.Context(), id))
-		require.Contains(t, s.log(t, fmt.Sprintf("logs/%s.out", id)), "CANCELLED AT")
+		require.Eventually(t, func() bool { return strings.Contains(s.log(t, log), "CANCELLED AT") }, time.Minute, 50*time.Millisecond)
 	}, ""},
 	{"a job nobody knows is not found", func(t *testing.T, s site) {
 		for _, id := range []slurm.JobID{"999999", "999999_3", "word", "1;2", "-1"} {
