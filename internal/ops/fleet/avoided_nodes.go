@@ -162,8 +162,7 @@ func avoidSection(list []Avoided, l lang.Lang) view.Section {
 	}
 	s := view.Section{Heading: lang.Text{EN: "retries leave these out", ZH: "重试时排除以下节点"}.In(l), Table: t}
 	if len(out) > 0 {
-		slices.Sort(out)
-		s.Text = "--exclude " + hostlist.Compress(slices.Compact(out))
+		s.Text = "--exclude " + hostlist.Compress(out)
 	}
 	return s
 }

@@ -49,7 +49,7 @@ type AwayNodes struct {
 	At     *time.Time `json:"at,omitempty"`
 }
 
-// byReason puts nodes together that have one state and reason.
+// byReason puts nodes together that have one state and reason. A node may be given twice.
 func byReason(nodes []slurm.Node) (away []AwayNodes) {
 	var names [][]string
 	for _, n := range nodes {

@@ -203,13 +203,8 @@ func (o *QueueOut) addNodesAway(ctx context.Context, cl ops.Cluster) {
 	for i := range o.Reasons {
 		var nodes []slurm.Node
 		for _, j := range jobs {
-			if j.Reason != o.Reasons[i].Reason {
-				continue
-			}
-			for _, n := range away[j.ID] {
-				if !slices.ContainsFunc(nodes, func(have slurm.Node) bool { return have.Name == n.Name }) {
-					nodes = append(nodes, n)
-				}
+			if j.Reason == o.Reasons[i].Reason {
+				nodes = append(nodes, away[j.ID]...)
 			}
 		}
 		o.Reasons[i].NodesAway = byReason(nodes)

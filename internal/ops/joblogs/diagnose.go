@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -84,7 +82,11 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 	}
 	if n := len(o.FailedTasks); n > 0 {
 		each := lang.Text{EN: "%d tasks of the array failed, each a run of its own; this is about one of them: %s.", ZH: "该数组有 %d 个任务失败，各自独立；以上只针对其中一个：%s。"}
-		d.Sections = append(d.Sections, view.Section{Text: each.With(n, shortList(o.FailedTasks)).In(l)})
+		var ids []string
+		for _, id := range o.FailedTasks {
+			ids = append(ids, string(id))
+		}
+		d.Sections = append(d.Sections, view.Section{Text: each.With(n, ops.FirstFew(ids, tasksShown)).In(l)})
 		d.Next = append(d.Next, "diagnose "+string(o.FailedTasks[0]))
 	}
 	if o.OtherLimit != "" { // before the advice for a job that needs more time
@@ -100,18 +102,8 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 	return d
 }
 
-// shortList joins the first ids and says how many follow.
-func shortList(ids []slurm.JobID) string {
-	const most = 8
-	var words []string
-	for _, id := range ids[:min(len(ids), most)] {
-		words = append(words, string(id))
-	}
-	if more := len(ids) - most; more > 0 {
-		words = append(words, fmt.Sprintf("… (+%d)", more))
-	}
-	return strings.Join(words, ", ")
-}
+// tasksShown is how many failed tasks of an array are named to a person.
+const tasksShown = 8
 
 // Diagnose returns the operation diagnose.
 func Diagnose() ops.Op {

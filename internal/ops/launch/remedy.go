@@ -372,8 +372,6 @@ func (p *repair) excludeNodes(nodes []string) {
 	if fresh := slices.DeleteFunc(slices.Clone(nodes), kept); err != nil || bad != nil || len(fresh) == 0 || slices.ContainsFunc(nodes, asked) {
 		return
 	}
-	all := append(slices.Clone(had), nodes...)
-	slices.Sort(all)
-	p.spec.Exclude = hostlist.Compress(slices.Compact(all))
+	p.spec.Exclude = hostlist.Compress(slices.Concat(had, nodes))
 	p.changes = append(p.changes, excluded(p.spec.Exclude))
 }
