@@ -60,8 +60,14 @@ type argument struct {
 	means        lang.Text
 }
 
-// said shows an argument in words, and its field for whoever knows it.
-func (a argument) said() lang.Text { return a.means.With(a.field, lang.Same(a.value)) }
+// said shows an argument in words, and its field for whoever knows it. A field without a
+// meaning, a flag or a variable, is its own name.
+func (a argument) said() lang.Text {
+	if a.means.EN == "" {
+		a.means = lang.Text{EN: "%s: %s", ZH: "%s：%s"}
+	}
+	return a.means.With(a.field, lang.Same(a.value))
+}
 
 // arguments returns a call's arguments other than the specification, each in full, and with the
 // old value if the job has one.
@@ -118,7 +124,7 @@ func field(prefix string, f reflect.StructField, v reflect.Value) []argument {
 }
 
 // meaning returns the form in which a field and its value are shown: with what the field means,
-// by its help up to the first aside, if that is not only a list of values.
+// by its help up to the first aside. It is empty if that is only a list of values.
 func meaning(f reflect.StructField) lang.Text {
 	short := func(help, asides string) string {
 		if i := strings.IndexAny(help, asides); i >= 0 {
@@ -128,7 +134,7 @@ func meaning(f reflect.StructField) lang.Text {
 	}
 	en, zh := short(f.Tag.Get("help"), ",;:("), short(f.Tag.Get("zh"), "，；：（、")
 	if zh == "" || !strings.Contains(en, " ") || strings.Contains(en, " or ") {
-		return lang.Text{EN: "%s: %s", ZH: "%s：%s"}
+		return lang.Text{}
 	}
 	return lang.Text{EN: lang.Capital(en) + " (%s): %s", ZH: zh + "（%s）：%s"}
 }

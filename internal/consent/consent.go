@@ -268,11 +268,7 @@ func changeText(c job.Change) lang.Text {
 		name := c.Field + ": "
 		return cmp.Or(printable(strings.TrimPrefix(redact.Text(name+value), name)), "–")
 	}
-	a := argument{field: printable(c.Field), value: masked(c.Old) + " → " + masked(c.New), means: specMeanings()[c.Field]}
-	if a.means.EN == "" { // a flag or a variable, which is its own name
-		a.means = lang.Text{EN: "%s: %s", ZH: "%s：%s"}
-	}
-	return a.said()
+	return argument{field: printable(c.Field), value: masked(c.Old) + " → " + masked(c.New), means: specMeanings()[c.Field]}.said()
 }
 
 var (

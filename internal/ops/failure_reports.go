@@ -19,6 +19,7 @@ type FailureReports struct {
 
 // A failureReport is the diagnosis of one end of a job; done is closed once it is there.
 type failureReport struct {
+	key   string // in FailureReports.by
 	done  chan struct{}
 	at    time.Time // of its beginning
 	found any
@@ -80,7 +81,7 @@ func (r *FailureReports) find(j slurm.Job, now time.Time) (f *failureReport, min
 	if len(r.by) >= mostFailures {
 		delete(r.by, oldest)
 	}
-	f = &failureReport{done: make(chan struct{}), at: now, err: context.Canceled} // until it is there
+	f = &failureReport{key: key, done: make(chan struct{}), at: now, err: context.Canceled} // until it is there
 	r.by[key] = f
 	return f, true
 }
@@ -89,10 +90,8 @@ func (r *FailureReports) find(j slurm.Job, now time.Time) (f *failureReport, min
 func (r *FailureReports) finish(f *failureReport) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for k, kept := range r.by {
-		if kept == f && f.err != nil {
-			delete(r.by, k)
-		}
+	if f.err != nil && r.by[f.key] == f {
+		delete(r.by, f.key)
 	}
 	close(f.done)
 }

@@ -103,7 +103,8 @@ func (j *job) rankByShell(v verdict, live []*scan.Event) {
 
 // rankBySummaries finds the rank of a cause from torchelastic's summaries. If as many ranks failed as
 // the file shows this cause, the cause is theirs. If one rank failed well before all others, the cause
-// is that rank's. A parser that refuses its arguments exits with 2. Of several attempts, only what the cause's own launcher wrote after it counts.
+// is that rank's. A parser that refuses its arguments exits with 2. Of several attempts, only what the
+// cause's own launcher wrote after it counts.
 func (j *job) rankBySummaries(v verdict) {
 	same := 1
 	for _, e := range v.others {

@@ -224,7 +224,7 @@ func (j *job) unreported(live []*scan.Event) (laggard, bool) {
 	if r < 0 || complains[r] || len(complains) == 0 {
 		return laggard{}, false
 	}
-	complaints, exited, beside := 0, map[int]bool{}, false
+	complaints, exited, beside, most := 0, map[int]bool{}, false, j.mostLocal()
 	for _, e := range live {
 		if misses(e) && !launcherRaised(e) && e.Class != outcome.UnknownExit {
 			complaints++
@@ -236,7 +236,7 @@ func (j *job) unreported(live []*scan.Event) (laggard, bool) {
 				exited[e.Rank] = true
 			}
 			first := e.Rank - e.Local
-			beside = beside || e.Local >= 0 && first <= r && r <= first+j.mostLocal()
+			beside = beside || e.Local >= 0 && first <= r && r <= first+most
 		}
 	}
 	ended := slices.ContainsFunc(j.events, func(e *scan.Event) bool { return strings.Contains(e.Text, "closing signal") })
