@@ -51,6 +51,7 @@ args:
   - --micro-batch-size=8
   - --global-batch-size=128
   - --train-iters=24
+  - --eval-interval=1000
   - --lr=1.5e-4
   - --bf16
   - --mock-data

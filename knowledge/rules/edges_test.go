@@ -19,6 +19,19 @@ func TestRulesOnBothSidesOfTheirLimit(t *testing.T) {
 		release           megatron.Release
 		told              bool
 	}{
+		{"eval-interval-given", "dense", "!--eval-interval", megatron.Main, true},
+		{"eval-interval-given", "dense", "!--eval-interval --eval-iters 0", megatron.V016, true},
+		{"eval-interval-given", "dense", "!--eval-interval", megatron.V015, false},
+		{"eval-interval-given", "dense", "--eval-interval 1000", megatron.Main, false},
+		{"eval-interval-given", "dense", "!--eval-interval --full-validation", megatron.Main, false},
+		{"eval-interval-given", "dense", "!--eval-interval --skip-train", megatron.V017, true},
+		{"eval-interval-given", "dense", "!--eval-interval --skip-train", megatron.V018, false},
+		{"heads-multiple-of-query-groups", "llama", "--num-query-groups 3", megatron.Main, true},
+		{"heads-multiple-of-query-groups", "llama", "--num-query-groups 8", megatron.Main, false},
+		{"heads-multiple-of-query-groups", "llama", "!--group-query-attention --num-query-groups 3", megatron.Main, false},
+		{"local-sequence-parallel-needs-apex", "dense", "--transformer-impl local --tensor-model-parallel-size 2 --sequence-parallel", megatron.Main, true},
+		{"local-sequence-parallel-needs-apex", "dense", "--transformer-impl local --tensor-model-parallel-size 1 --sequence-parallel", megatron.Main, false},
+		{"local-sequence-parallel-needs-apex", "dense", "--tensor-model-parallel-size 2 --sequence-parallel", megatron.Main, false},
 		{"ncclep-needs-several-ranks", "moe", flex + "ncclep !--expert-model-parallel-size", megatron.Main, true},
 		{"ncclep-needs-several-ranks", "moe", flex + "ncclep", megatron.Main, false},
 		{"rank-capacity-backend", "moe", flex + "ncclep --moe-expert-rank-capacity-factor 1.5", megatron.Main, false},

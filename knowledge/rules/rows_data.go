@@ -1,7 +1,23 @@
 package rules
 
+import "github.com/megatron-ops/megatron-ops/knowledge/megatron"
+
 func dataRows() []row {
 	return topics("data", []row{
+		{
+			// Seen on a GPU: every rank of 0.19.0 ended in get_train_valid_test_num_samples.
+			id: "eval-interval-given", flags: "--eval-interval --train-iters --train-samples", source: "megatron/training/training.py:5436", severity: Warning,
+			when: t("training, without --full-validation; Megatron-LM 0.16 and later", "训练且未用 --full-validation；Megatron-LM 0.16 及以后"),
+			must: t("--eval-interval must be given: without it every rank ends before the first step, with a TypeError about int and NoneType",
+				"必须给 --eval-interval：否则各 rank 会在第一步之前因 int 与 NoneType 的 TypeError 退出"),
+			why: t("Megatron-LM divides the length of the run by it, also with --eval-iters 0; 1000 was its default up to 0.15",
+				"Megatron-LM 用训练长度除以它，--eval-iters 0 时也一样；0.15 及以前默认值为 1000"),
+			do: t("add --eval-interval 1000", "加上 --eval-interval 1000"),
+			broken: func(c *cfg) bool {
+				skips := c.SkipTrain && c.Release >= megatron.V018
+				return (c.TrainIters.Or(0) != 0 || c.TrainSamples.Or(0) != 0) && !c.EvalInterval.OK && !c.FullValidation && !skips && !c.PerformRlStep
+			},
+		},
 		{
 			id: "data-path-or-args-file", flags: "--data-args-path --data-path", source: inArgs + "677",
 			when: t("--data-path", ""), must: t("--data-args-path must not be given as well", "不能同时给 --data-args-path"),

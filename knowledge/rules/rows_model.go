@@ -220,6 +220,22 @@ func modelRows() []row {
 			},
 		},
 		{
+			// Seen on a GPU: the first forward pass ends with "shape ... is invalid for input of size ...".
+			id: "heads-multiple-of-query-groups", flags: "--num-query-groups --num-attention-heads --group-query-attention", source: "megatron/core/transformer/attention.py:1844", effect: ChangesExperiment,
+			when: t("--group-query-attention, without multi-latent attention", "--group-query-attention 且未用多潜注意力"),
+			must: t("--num-attention-heads must be a multiple of --num-query-groups", "--num-attention-heads 必须是 --num-query-groups 的倍数"),
+			why: t("every group serves the same number of heads; Megatron-LM checks nothing and ends in the first forward pass, at a shape that does not fit",
+				"每组服务同样多的头；Megatron-LM 并不检查，在第一次前向计算时因形状不符而退出"),
+			do: t("change --num-query-groups", "调整 --num-query-groups"),
+			broken: func(c *cfg) bool {
+				heads := c.NumAttentionHeads.Or(0)
+				return c.GroupQueryAttention && !c.MultiLatentAttention && heads > 0 && c.NumQueryGroups > 0 && !multiple(heads, c.NumQueryGroups)
+			},
+			fix: func(c *cfg) lang.Text {
+				return t("--num-query-groups: %s divide %d heads", "--num-query-groups：%s 可整除 %d 个头").With(divisors(c.NumAttentionHeads.V), c.NumAttentionHeads.V)
+			},
+		},
+		{
 			id: "gdn-needs-frequency", flags: "--linear-attention-freq --experimental-attention-variant", source: inConfig + "1475", effect: ChangesExperiment,
 			when:   t("--experimental-attention-variant gdn", ""),
 			must:   t("--linear-attention-freq must be given", "必须给 --linear-attention-freq"),

@@ -15,6 +15,15 @@ func sequenceRows() []row {
 			broken: func(c *cfg) bool { return c.TpCommOverlap && !c.SequenceParallel },
 		},
 		{
+			// Seen on a GPU without Apex.
+			id: "local-sequence-parallel-needs-apex", flags: "--transformer-impl --sequence-parallel", source: "megatron/core/transformer/torch_norm.py:52", severity: Warning,
+			when:   t("--transformer-impl local with --sequence-parallel", "--transformer-impl local 与 --sequence-parallel"),
+			must:   t("Apex must be installed: without its norm every rank ends while the model is built", "必须装有 Apex：没有它的 norm，各 rank 会在构建模型时退出"),
+			why:    t("PyTorch's norms do not know sequence parallelism; Transformer Engine's do", "PyTorch 的 norm 不支持序列并行，Transformer Engine 的支持"),
+			do:     t("drop --transformer-impl local, or --sequence-parallel where Apex is missing", "去掉 --transformer-impl local；没有 Apex 时也可去掉 --sequence-parallel"),
+			broken: func(c *cfg) bool { return c.TransformerImpl == "local" && c.SequenceParallel },
+		},
+		{
 			id: "hybrid-cp-no-pp", flags: ppFlag + " --hybrid-context-parallel", source: inArgs + "1445",
 			when: t("--hybrid-context-parallel", ""), must: t("PP must be 1", "PP 必须为 1"),
 			why: t("its groups change from batch to batch, and stages must agree", "它的分组逐批变化，而各流水级必须一致"), do: t("use PP 1", "改用 PP 1"),

@@ -139,7 +139,7 @@ func Do(t *testing.T, c *ops.Call, op ops.Op, words ...string) (any, error) {
 var GoodJob = []string{
 	"--name", "gpt", "--nodes", "2", "--gpu", "h100", "--time", "1:00:00", "--worktree", "/lustre/m", "--",
 	"--num-layers", "24", "--hidden-size", "1024", "--num-attention-heads", "16", "--seq-length", "2048",
-	"--max-position-embeddings", "2048", "--micro-batch-size", "2", "--global-batch-size", "64", "--train-iters", "100",
+	"--max-position-embeddings", "2048", "--micro-batch-size", "2", "--global-batch-size", "64", "--train-iters", "100", "--eval-interval", "100",
 	"--lr", "1e-4", "--tensor-model-parallel-size", "4",
 }
 

@@ -122,6 +122,7 @@ func smallArgs(args []string, world int) []string {
 	set("--global-batch-size", micro*world/(tp*pp*cp), true)
 	set("--train-iters", smokeIterations, true)
 	set("--eval-iters", 1, true)
+	set("--eval-interval", smokeIterations, true) // Megatron divides by it and has no default since 0.16
 	set("--log-interval", 1, true)
 	return append(megatron.WithoutFlags(args, drop), add...)
 }

@@ -113,7 +113,7 @@ func TestASmallJobLeavesWhatIsTheRealRuns(t *testing.T) {
 // The largest part of a layout that fits is kept; pipeline, context and tensor
 // parallelism are reduced in this order.
 func TestALayoutIsCutToItsGPUs(t *testing.T) {
-	const always = " --train-iters 10 --eval-iters 1 --log-interval 1"
+	const always = " --train-iters 10 --eval-iters 1 --eval-interval 10 --log-interval 1"
 	const tp, pp, cp, ep, etp = "--tensor-model-parallel-size ", "--pipeline-model-parallel-size ", "--context-parallel-size ", "--expert-model-parallel-size ", "--expert-tensor-parallel-size "
 	for _, c := range []struct {
 		args  string
