@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -66,8 +67,8 @@ func (s *Server) HTTPHandler(h HTTP) (handler http.Handler, stop func()) {
 func (h HTTP) Known() func(*http.Request) bool {
 	h.digests = digestsOf(h.Tokens)
 	return func(r *http.Request) bool {
-		_, problem := h.who(r)
-		return problem == ""
+		_, err := h.who(r)
+		return err == nil
 	}
 }
 
@@ -76,6 +77,9 @@ func (h *HTTP) init(s *Server) {
 		h.Log = s.cfg.Log
 	}
 	if h.OAuth != nil {
+		if h.OAuth.Log == nil {
+			h.OAuth.Log = h.Log
+		}
 		h.OAuth.init()
 	}
 	if err := s.offerAll(); err != nil {
@@ -250,8 +254,14 @@ func readBody(body io.Reader, length int64) ([]byte, error) {
 // authorised identifies the caller and passes the grant on in the request's context.
 func (h HTTP) authorised(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		g, problem := h.who(r)
-		if problem != "" {
+		g, err := h.who(r)
+		if errors.Is(err, errKeysAway) { // a client that got 401 would throw its token away
+			w.Header().Set("Retry-After", strconv.Itoa(int(keysRetry.Seconds())))
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		if err != nil {
+			problem := err.Error()
 			challenge := `Bearer error="invalid_token", error_description="` + problem + `"`
 			if h.OAuth != nil {
 				challenge += `, resource_metadata="` + h.OAuth.metadataURL() + `"`
@@ -273,27 +283,30 @@ func (h HTTP) authorised(next http.Handler) http.Handler {
 	})
 }
 
+// Errors of a request's Authorization header.
+var (
+	errNoToken   = errors.New("a bearer token is needed: send it in the Authorization header")
+	errNotBearer = errors.New("the Authorization header must be of the form: Bearer TOKEN")
+	errUnknown   = errors.New("the bearer token is not known here")
+)
+
 // who returns the caller of r, or what is wrong with its token. A loopback address
 // proves nothing: every account of a login node can connect to it.
-func (h HTTP) who(r *http.Request) (g Grant, problem string) {
+func (h HTTP) who(r *http.Request) (Grant, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	switch {
 	case scheme == "":
-		return g, "a bearer token is needed: send it in the Authorization header"
+		return Grant{}, errNoToken
 	case !strings.EqualFold(scheme, "Bearer"):
-		return g, "the Authorization header must be of the form: Bearer TOKEN"
+		return Grant{}, errNotBearer
 	}
 	if who, ok := staticToken(h.digests, token); ok {
 		who.Surface = ops.MCPHTTP
-		return Grant{Caller: who}, ""
+		return Grant{Caller: who}, nil
 	}
 	if h.OAuth == nil {
-		return g, "the bearer token is not known here"
+		return Grant{}, errUnknown
 	}
-	g, err := h.OAuth.Verify(r.Context(), token)
-	if err != nil {
-		return g, err.Error()
-	}
-	return g, ""
+	return h.OAuth.Verify(r.Context(), token)
 }
