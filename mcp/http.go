@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -21,6 +22,7 @@ import (
 	sdkserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/pace"
 	"github.com/megatron-ops/megatron-ops/mcp/message"
 	"github.com/megatron-ops/megatron-ops/mcp/replay"
 )
@@ -52,6 +54,10 @@ type HTTP struct {
 	takeArguments bool
 	// pages are the open consent pages; nil: there are none.
 	pages *pages
+	// messages bounds the messages of one person, of which perMinute are granted; nil: nothing
+	// does.
+	messages  *pace.Limiter
+	perMinute int
 	// digests are those of Tokens, for comparing.
 	digests map[[sha256.Size]byte]ops.Caller
 }
@@ -86,6 +92,8 @@ func (h *HTTP) init(s *Server) {
 		h.Log.Error("tools", "err", err) // cannot happen: "all" is always a toolset
 	}
 	h.choose, h.takeArguments, h.pages = s.headerChoice, true, s.pages
+	h.perMinute = messagesPerCall * s.perMinute()
+	h.messages = pace.New(h.perMinute)
 }
 
 // NewHTTPWiring wraps lib in the checks that all our HTTP servers share: Host, Origin,
@@ -270,6 +278,9 @@ func (h HTTP) authorised(next http.Handler) http.Handler {
 			http.Error(w, problem, http.StatusUnauthorized)
 			return
 		}
+		if h.tooMany(w, g) {
+			return
+		}
 		if h.choose != nil {
 			tools, err := h.choose(r.Header)
 			if err != nil {
@@ -281,6 +292,21 @@ func (h HTTP) authorised(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r.WithContext(withGrant(r.Context(), g)))
 	})
+}
+
+// tooMany refuses the message of a person who has sent too many lately, whatever it is.
+func (h HTTP) tooMany(w http.ResponseWriter, g Grant) bool {
+	if h.messages == nil {
+		return false
+	}
+	wait, ok := h.messages.Take(personOf(g.Caller), time.Now())
+	if ok {
+		return false
+	}
+	w.Header().Set("Retry-After", strconv.Itoa(pace.Seconds(wait)))
+	http.Error(w, fmt.Sprintf("all agents of %s together may send %d messages a minute, and have sent them; nothing was done; send again in %d s",
+		printableHeader(personOf(g.Caller)), h.perMinute, pace.Seconds(wait)), http.StatusTooManyRequests)
+	return true
 }
 
 // Errors of a request's Authorization header.
