@@ -81,7 +81,7 @@ func TestALinkThatChangesMeanwhileNeedsAnotherApproval(t *testing.T) {
 		q := s.said("Approval needed", "ada")
 		link("eve")
 		s.PressLabel(q, "Approve", "U5")
-		s.became(q, "Approved: submit", "acts as ada, and its requester is linked to eve now")
+		s.became(q, "Approved, but it failed: submit", "acts as ada, and its requester is linked to eve now")
 		require.Zero(t, s.yard.count())
 		s.Slash("submit --yes "+spec, as("U7"))
 		s.PressLabel(s.said("Approval needed", "eve"), "Approve", "U5")
