@@ -11,6 +11,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/people"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // A request is decided by another person than its requester, once, and runs as the cluster
@@ -88,4 +91,44 @@ func TestALinkThatChangesMeanwhileNeedsAnotherApproval(t *testing.T) {
 		s.said("gpt (4711)")
 		require.Equal(t, 1, s.yard.count())
 	})
+}
+
+// A yes, or an operator's approval, to cancelling all of one's jobs ends those that the question
+// named, and none that was submitted meanwhile.
+func TestAYesToAllOfOnesJobsIsToThoseThatWereShown(t *testing.T) {
+	for name, c := range map[string]struct {
+		words, asked, button, by string
+	}{
+		"own yes":     {"cancel --mine", "Please confirm", "Yes, do it", "U1"},
+		"an approval": {"cancel --mine --yes", "Approval needed", "Approve", "U5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := approving(t, func(cfg *bot.Config) {
+					cfg.Policy.Approve = func(*ops.Call, string, any) (why lang.Text) {
+						if c.by != "U1" {
+							why = lang.Same("every change")
+						}
+						return why
+					}
+				})
+				put := func(id slurm.JobID) { s.yard.put(slurm.Job{ID: id, Name: "run", User: "ada", State: slurm.Running}) }
+				state := func(id slurm.JobID) slurm.State {
+					j, err := s.yard.Job(t.Context(), id)
+					require.NoError(t, err)
+					return j.State
+				}
+				put("1")
+				put("2_0")
+				s.Slash(c.words)
+				q := s.said(c.asked, "his ends 2 jobs of ada, 2 of them running")
+				put("3")
+				s.PressLabel(q, c.button, c.by)
+				s.Wait("the end of the first", func(slacktest.State) bool { return state("1") == slurm.Cancelled })
+				settled(t, s.store)
+				require.Equal(t, slurm.Running, state("3"))
+			})
+		})
+	}
 }

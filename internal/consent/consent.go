@@ -127,6 +127,21 @@ func (r Request) Most() *ops.Size {
 	return &ops.Size{GPUs: r.Use.GPUs, Hours: min(r.Use.Hours, math.MaxFloat64), GPUHours: min(r.Use.GPUHours, math.MaxFloat64)}
 }
 
+// Agreement names everything that the request shows: the script's digest, and whatever else a
+// yes binds.
+func (r Request) Agreement() string {
+	if r.Shown == "" {
+		return r.Digest
+	}
+	return r.Digest + "+" + r.Shown
+}
+
+// Agree marks the call as confirmed for what an agreement names.
+func Agree(call *ops.Call, agreement string) {
+	call.Confirmed = true
+	call.Agreed, call.Shown, _ = strings.Cut(agreement, "+")
+}
+
 // StillWithin refuses a call that can use more by now than was shown.
 func StillWithin(ctx context.Context, call *ops.Call, in any, shown *ops.Size) error {
 	if shown == nil {

@@ -311,3 +311,14 @@ func TestAChangeShowsNoSecret(t *testing.T) {
 	require.NotContains(t, r.Text(), "hunter")
 	require.NotContains(t, r.Text(), "\nwarning: none")
 }
+
+// A yes covers the script, and what else was shown.
+func TestWhatAYesAgreesTo(t *testing.T) {
+	for _, r := range []consent.Request{{Digest: "a1"}, {Digest: "a1", Shown: "b2"}} {
+		var call ops.Call
+		consent.Agree(&call, r.Agreement())
+		require.True(t, call.Confirmed)
+		require.Equal(t, []string{r.Digest, r.Shown}, []string{call.Agreed, call.Shown})
+	}
+	require.Equal(t, "a1", consent.Request{Digest: "a1"}.Agreement())
+}
