@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -112,7 +113,7 @@ mcp: {tokens: [{file: %s, id: nightly, user: %s}]}
 	st, err := store.Open(t.Context(), db)
 	require.NoError(t, err)
 	defer st.Close()
-	names := append(typed, called...)
+	names := slices.Concat(typed, called)
 	for _, name := range names {
 		require.Eventually(t, func() bool {
 			subs, err := st.Submissions(t.Context(), "", name, 10)
