@@ -35,16 +35,24 @@ var (
 	textAskedHow  = lang.Text{EN: "I have asked the operators and will tell you their answer. Without one, the request ends in %s.", ZH: "已通知管理员，有结果会告知您。若无人审批，申请在 %s后失效。"}
 	textAskedOnce = lang.Text{EN: "You have asked for this already", ZH: "您已提交过相同的申请"}
 	textOnceWaits = lang.Text{EN: "The operators have not decided yet. They were not asked a second time.", ZH: "管理员尚未审批，没有重复发送申请。"}
-	textApproval  = lang.Text{EN: "Approval needed", ZH: "需要审批"}
-	textApprove   = lang.Text{EN: "Approve", ZH: "批准"}
-	textDecline   = lang.Text{EN: "Decline", ZH: "拒绝"}
-	textWhy       = lang.Text{EN: "Why", ZH: "原因"}
-	textDeclinedB = lang.Text{EN: "Declined", ZH: "已拒绝"}
-	textWhyNot    = lang.Text{EN: "Reason", ZH: "理由"}
-	textEnds      = lang.Text{EN: "The request ends", ZH: "申请失效时间"}
-	textDecidedAt = lang.Text{EN: "Decided at", ZH: "审批时间"}
-	textMadeJob   = lang.Text{EN: "Job", ZH: "作业"}
-	textApprovedB = lang.Text{EN: "Approved", ZH: "已批准"}
+	textOtherUser = lang.Text{
+		EN: "the request showed that it acts as %s, and its requester is linked to %s now; nothing was done", ZH: "申请中显示的执行身份是 %s，而申请人现在绑定的是 %s；没有执行任何操作",
+	}
+	textUnlinkedNow = lang.Text{
+		EN: "the request showed that it acts as %s, and its requester is linked to no cluster user now; nothing was done", ZH: "申请中显示的执行身份是 %s，而申请人现在没有绑定集群用户；没有执行任何操作",
+	}
+	textOtherUserFix   = lang.Text{EN: "the requester asks again: what would act has to be approved", ZH: "请申请人重新申请：执行身份需要重新批准"}
+	textApproval       = lang.Text{EN: "Approval needed", ZH: "需要审批"}
+	textApprove        = lang.Text{EN: "Approve", ZH: "批准"}
+	textDecline        = lang.Text{EN: "Decline", ZH: "拒绝"}
+	textWhy            = lang.Text{EN: "Why", ZH: "原因"}
+	textDeclinedB      = lang.Text{EN: "Declined", ZH: "已拒绝"}
+	textWhyNot         = lang.Text{EN: "Reason", ZH: "理由"}
+	textEnds           = lang.Text{EN: "The request ends", ZH: "申请失效时间"}
+	textDecidedAt      = lang.Text{EN: "Decided at", ZH: "审批时间"}
+	textMadeJob        = lang.Text{EN: "Job", ZH: "作业"}
+	textApprovedB      = lang.Text{EN: "Approved", ZH: "已批准"}
+	textApprovedFailed = lang.Text{EN: "Approved, but it failed", ZH: "已批准，但执行失败"}
 )
 
 // needsApproval says why an operator must approve the call; it is empty where none must. An
@@ -110,7 +118,7 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	}
 	until := b.now().Add(b.cfg.Service.ApprovalLifetime())
 	headline := lang.Text{EN: redact.Text(r.Headline.EN), ZH: redact.Text(r.Headline.ZH)}
-	h := heldCall{Call: t, Ask: a, Approve: true, Digest: r.Digest, Shown: r.Shown, Most: r.Most(), Headline: headline, Until: until}
+	h := heldCall{Call: t, Ask: a, Approve: true, Digest: r.Digest, Shown: r.Shown, As: c.Who.User, Most: r.Most(), Headline: headline, Until: until}
 	places, instead := b.operatorsAt(ctx, a)
 	// Under the lock nothing waits for Slack or the cluster.
 	b.requesting.Lock() // of equal requests at the same time the second finds the first
@@ -148,7 +156,10 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 		owed = append(owed, b.postRequest(shown, h, id, instead)...)
 	}
 	how := textAskedHow.With(lang.Span(b.cfg.Service.ApprovalLifetime())).In(c.Lang)
-	told := view.Doc{Title: form.TextAsked.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: why.In(c.Lang)}, {Text: how}}}
+	told := view.Doc{Title: form.TextAsked.In(c.Lang), Tone: view.Warn}
+	for _, text := range []string{h.Headline.In(c.Lang), why.In(c.Lang), how} {
+		told.Sections = append(told.Sections, view.Section{Text: text})
+	}
 	return append(owed, b.reply.Doc(a, told, false)...)
 }
 
@@ -294,6 +305,12 @@ func (b *Bot) approved(ctx context.Context, a incoming.Ask, c *ops.Call, h heldC
 	call.Confirmed, call.Agreed, call.Shown, call.AgreedBy = true, h.Digest, h.Shown, a.Team+"/"+a.User
 	var result any
 	in, err := typed.Fill(op, h.Call)
+	if err == nil && h.As != "" && h.As != call.Who.User {
+		err = &ops.Error{Code: ops.NotAllowed, Message: textOtherUser.With(h.As, call.Who.User), Fix: textOtherUserFix}
+		if call.Who.User == "" {
+			err = &ops.Error{Code: ops.NotAllowed, Message: textUnlinkedNow.With(h.As), Fix: textOtherUserFix}
+		}
+	}
 	if err == nil {
 		err = consent.StillWithin(ctx, call, in, h.Most)
 	}
@@ -301,8 +318,13 @@ func (b *Bot) approved(ctx context.Context, a incoming.Ask, c *ops.Call, h heldC
 		result, err = op.Run(ctx, call, in)
 	}
 	if err != nil {
-		owed := b.decisionEdit(a, h, textApprovedB, view.Warn, ops.AsError(err).Message, "")
-		if told, open := b.unknownOutcome(ctx, asker, call, h.Call, in); open {
+		told, open := b.unknownOutcome(ctx, asker, call, h.Call, in)
+		what := textApprovedFailed
+		if open {
+			what = textApprovedB
+		}
+		owed := b.decisionEdit(a, h, what, view.Warn, ops.AsError(err).Message, "")
+		if open {
 			return append(owed, told...)
 		}
 		return append(owed, b.tellRequester(a, h, b.failed(ops.AsError(err), result, call))...)

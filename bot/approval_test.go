@@ -40,6 +40,7 @@ func TestTheApproverSeesWhatWouldBeSubmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := approving(t)
 		s.Slash("submit --yes --nodes 4 --gpus-per-node 8 --time 7-00:00:00 --array 0-999 --account llm --env NCCL_DEBUG=INFO " + spec)
+		s.said("This needs an operator's approval", `submit "gpt": 4 nodes × 8 GPUs`, "more than 8 GPUs") // which of several it is
 		q := s.said("Approval needed", "more than 8 GPUs")
 		shown := text(q)
 		require.Contains(t, shown, "--bf16 (or --fp16) should be given")
@@ -157,7 +158,7 @@ func TestAnApprovedChangeIsNoLargerThanShown(t *testing.T) {
 			s.PressLabel(q, "Approve", "U5")
 			return q
 		}
-		s.became(approve("1:00:00", 64), "Approved: update", "this can use more now than the request showed: 64 GPUs at once")
+		s.became(approve("1:00:00", 64), "Approved, but it failed: update", "this can use more now than the request showed: 64 GPUs at once")
 		now, err := s.yard.Job(t.Context(), "4711")
 		require.NoError(t, err)
 		require.Nil(t, now.TimeLimitS, "nothing was done")

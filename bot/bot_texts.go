@@ -14,7 +14,7 @@ var (
 	textOldButton = lang.Text{EN: "This button is of another version of the bot and does nothing. Send the command instead.", ZH: "该按钮来自机器人的其他版本，已不起作用。请直接发送命令。"}
 	textDecided   = lang.Text{EN: "This request was decided already, or it has expired: its message says what became of it. This press did nothing.", ZH: "该申请已有结果或已过期，结果见原消息。本次点击未执行任何操作。"}
 	textNotYours  = lang.Text{EN: "Only the person who asked can answer this. Nothing was done.", ZH: "只有发起人可以确认，没有执行任何操作。"}
-	textLeft      = lang.Text{EN: "Left as it was. Nothing was done.", ZH: "已放弃，没有执行任何操作。"}
+	textLeft      = lang.Text{EN: "Left as it was. Nothing was done.", ZH: "保持原样，没有执行任何操作。"}
 	textForeign   = lang.Text{
 		EN: "you come from another workspace, so only `help` and `ask` are open to you here",
 		ZH: "您来自其他工作区，这里只能使用 `help` 和 `ask`",

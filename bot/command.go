@@ -320,6 +320,9 @@ type heldCall struct {
 	Digest string `json:"digest,omitempty"`
 	// Shown names what else was shown, as ops.Error.Shown does. Nothing else is done.
 	Shown string `json:"shown,omitempty"`
+	// As is the cluster user as whom an approval request would act. It acts as nobody else; empty
+	// in the requests of earlier versions.
+	As string `json:"as,omitempty"`
 	// Most is the most that an approval request could use as it was shown. Nothing larger is done.
 	Most *ops.Size `json:"most,omitempty"`
 	// Cards are the messages that show an approval request, Headline is its first line, and
@@ -467,10 +470,12 @@ func (b *Bot) mayAnswer(ctx context.Context, a incoming.Ask, c *ops.Call, h held
 	switch {
 	case h.Approve && same:
 		return &ops.Error{Code: ops.NotAllowed, Message: textFourEyes}
-	case h.Approve && !c.Who.Operator:
+	case h.Approve && (!c.Who.Operator || c.Who.ReadOnly):
 		return &ops.Error{Code: ops.NotAllowed, Message: textOperators}
 	case h.Approve:
-		if err := ops.FourEyes(b.people.Call(ctx, h.Ask).Who, c.Who); err != nil {
+		asker := b.people.Call(ctx, h.Ask).Who
+		asker.User = cmp.Or(h.As, asker.User)
+		if err := ops.FourEyes(asker, c.Who); err != nil {
 			return ops.AsError(err)
 		}
 	case !same:

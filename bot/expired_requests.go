@@ -30,7 +30,7 @@ var (
 		ZH: "期限内无人审批，没有执行任何操作。申请人收到的消息中有重新申请的按钮；再次发送相同命令也可以。",
 	}
 	textAskAgain   = lang.Text{EN: "Ask again", ZH: "重新申请"}
-	textYourEnded  = lang.Text{EN: "Nobody decided your request in time: %s", ZH: "您的申请已过期，无人审批：%s"}
+	textYourEnded  = lang.Text{EN: "Nobody decided your request in time", ZH: "您的申请已过期，无人审批"}
 	textYourAgain  = lang.Text{EN: "Nothing was done. If it is still needed, ask again; it may help to tell an operator.", ZH: "没有执行任何操作。如仍需要，请重新申请，并可直接联系管理员。"}
 	textAgentEnded = lang.Text{
 		EN: "Expired: nobody decided in time, and nothing was done; the agent asks again by the same call",
@@ -133,7 +133,7 @@ func (b *Bot) expire(ctx context.Context, id string, h heldCall) ([]store.SlackM
 	e := slack.NewButtonBlockElement(answer.ActYes, again, answer.Label(textAskAgain.In(l)))
 	e.Style = slack.StylePrimary
 	doc := view.Doc{
-		Title: textYourEnded.With(h.Call.Op).In(l), Tone: view.Warn,
+		Title: textYourEnded.In(l), Tone: view.Warn,
 		Sections: []view.Section{{Text: h.Headline.In(l)}, {Text: textYourAgain.In(l)}},
 	}
 	to, row := incoming.Ask{Kind: incoming.AsButton, Key: id, Team: h.Ask.Team, User: h.Ask.User}, slack.NewActionBlock("", e)

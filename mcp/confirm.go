@@ -101,7 +101,7 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 				Fix: lang.Text{EN: "call %s again without it, show your person what it answers, and bring the new token", ZH: "请不带它再次调用 %s，把回答给用户看，再带上新的令牌"}.With(o.Name),
 			}), nil
 		}
-		agree(call, agreed)
+		consent.Agree(call, agreed)
 		return nil, nil
 	}
 	question, stop := s.question(ctx, call, o, in, said.limit)
@@ -125,7 +125,7 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 				Fix: lang.Text{EN: "call %s again with the same arguments once it is approved", ZH: "批准后请以相同参数再次调用 %s"}.With(o.Name),
 			}), nil
 		}
-		agree(call, question.digest)
+		consent.Agree(call, question.digest)
 		call.AgreedBy = by
 		return nil, nil
 	case onPage:
@@ -165,21 +165,6 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 	return s.refuseWithToken(o, question, digest), nil
 }
 
-// agreement names everything that a question shows: the script's digest, and the digest
-// of whatever else it shows.
-func agreement(r consent.Request) string {
-	if r.Shown == "" {
-		return r.Digest
-	}
-	return r.Digest + "+" + r.Shown
-}
-
-// agree marks the call as confirmed for what agreement named.
-func agree(call *ops.Call, agreed string) {
-	call.Confirmed = true
-	call.Agreed, call.Shown, _ = strings.Cut(agreed, "+")
-}
-
 // refuseWithToken refuses for now and returns a token that a second call must bring.
 func (s *Server) refuseWithToken(o ops.Op, q question, digest []byte) *sdk.CallToolResult {
 	token := s.tokens.issue(digest, q.digest)
@@ -216,7 +201,7 @@ func (s *Server) readAnswer(ctx context.Context, req sdk.CallToolRequest, call *
 		yes, _ = content["ok"].(bool)
 	}
 	if yes {
-		agree(call, agreed)
+		consent.Agree(call, agreed)
 		return nil, nil
 	}
 	return refusal(&ops.Error{

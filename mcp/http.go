@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -14,12 +15,14 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	sdkserver "github.com/mark3labs/mcp-go/server"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/pace"
 	"github.com/megatron-ops/megatron-ops/mcp/message"
 	"github.com/megatron-ops/megatron-ops/mcp/replay"
 )
@@ -51,6 +54,10 @@ type HTTP struct {
 	takeArguments bool
 	// pages are the open consent pages; nil: there are none.
 	pages *pages
+	// messages bounds the messages of one person, of which perMinute are granted; nil: nothing
+	// does.
+	messages  *pace.Limiter
+	perMinute int
 	// digests are those of Tokens, for comparing.
 	digests map[[sha256.Size]byte]ops.Caller
 }
@@ -66,8 +73,8 @@ func (s *Server) HTTPHandler(h HTTP) (handler http.Handler, stop func()) {
 func (h HTTP) Known() func(*http.Request) bool {
 	h.digests = digestsOf(h.Tokens)
 	return func(r *http.Request) bool {
-		_, problem := h.who(r)
-		return problem == ""
+		_, err := h.who(r)
+		return err == nil
 	}
 }
 
@@ -76,12 +83,17 @@ func (h *HTTP) init(s *Server) {
 		h.Log = s.cfg.Log
 	}
 	if h.OAuth != nil {
+		if h.OAuth.Log == nil {
+			h.OAuth.Log = h.Log
+		}
 		h.OAuth.init()
 	}
 	if err := s.offerAll(); err != nil {
 		h.Log.Error("tools", "err", err) // cannot happen: "all" is always a toolset
 	}
 	h.choose, h.takeArguments, h.pages = s.headerChoice, true, s.pages
+	h.perMinute = messagesPerCall * s.perMinute()
+	h.messages = pace.New(h.perMinute)
 }
 
 // NewHTTPWiring wraps lib in the checks that all our HTTP servers share: Host, Origin,
@@ -250,14 +262,23 @@ func readBody(body io.Reader, length int64) ([]byte, error) {
 // authorised identifies the caller and passes the grant on in the request's context.
 func (h HTTP) authorised(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		g, problem := h.who(r)
-		if problem != "" {
+		g, err := h.who(r)
+		if errors.Is(err, errKeysAway) { // a client that got 401 would throw its token away
+			w.Header().Set("Retry-After", strconv.Itoa(int(keysRetry.Seconds())))
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		if err != nil {
+			problem := err.Error()
 			challenge := `Bearer error="invalid_token", error_description="` + problem + `"`
 			if h.OAuth != nil {
 				challenge += `, resource_metadata="` + h.OAuth.metadataURL() + `"`
 			}
 			w.Header().Set("WWW-Authenticate", challenge)
 			http.Error(w, problem, http.StatusUnauthorized)
+			return
+		}
+		if h.tooMany(w, g) {
 			return
 		}
 		if h.choose != nil {
@@ -273,27 +294,45 @@ func (h HTTP) authorised(next http.Handler) http.Handler {
 	})
 }
 
+// tooMany refuses the message of a person who has sent too many lately, whatever it is.
+func (h HTTP) tooMany(w http.ResponseWriter, g Grant) bool {
+	if h.messages == nil {
+		return false
+	}
+	wait, ok := h.messages.Take(personOf(g.Caller), time.Now())
+	if ok {
+		return false
+	}
+	w.Header().Set("Retry-After", strconv.Itoa(pace.Seconds(wait)))
+	http.Error(w, fmt.Sprintf("all agents of %s together may send %d messages a minute, and have sent them; nothing was done; send again in %d s",
+		printableHeader(personOf(g.Caller)), h.perMinute, pace.Seconds(wait)), http.StatusTooManyRequests)
+	return true
+}
+
+// Errors of a request's Authorization header.
+var (
+	errNoToken   = errors.New("a bearer token is needed: send it in the Authorization header")
+	errNotBearer = errors.New("the Authorization header must be of the form: Bearer TOKEN")
+	errUnknown   = errors.New("the bearer token is not known here")
+)
+
 // who returns the caller of r, or what is wrong with its token. A loopback address
 // proves nothing: every account of a login node can connect to it.
-func (h HTTP) who(r *http.Request) (g Grant, problem string) {
+func (h HTTP) who(r *http.Request) (Grant, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	switch {
 	case scheme == "":
-		return g, "a bearer token is needed: send it in the Authorization header"
+		return Grant{}, errNoToken
 	case !strings.EqualFold(scheme, "Bearer"):
-		return g, "the Authorization header must be of the form: Bearer TOKEN"
+		return Grant{}, errNotBearer
 	}
 	if who, ok := staticToken(h.digests, token); ok {
 		who.Surface = ops.MCPHTTP
-		return Grant{Caller: who}, ""
+		return Grant{Caller: who}, nil
 	}
 	if h.OAuth == nil {
-		return g, "the bearer token is not known here"
+		return Grant{}, errUnknown
 	}
-	g, err := h.OAuth.Verify(r.Context(), token)
-	if err != nil {
-		return g, err.Error()
-	}
-	return g, ""
+	return h.OAuth.Verify(r.Context(), token)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -23,17 +24,29 @@ const (
 	keysRetry = 30 * time.Second
 )
 
-var errNoKey = errors.New("the issuer has no such signing key")
+// fetchWithin is how long the issuer may take for its metadata and its keys together.
+const fetchWithin = 5 * time.Second
 
-// A keySet holds an issuer's public keys and fetches them on demand.
+// Errors of looking for a token's key. Only the first is a fault of the token.
+var (
+	errNoKey    = errors.New("the issuer has no such signing key")
+	errKeysAway = errors.New("the issuer's signing keys cannot be read at the moment, so the token could not be verified; try again later")
+)
+
+// A keySet holds an issuer's public keys and fetches them on demand. Whoever sends a token
+// can make it fetch, so neither a slow issuer nor a sender who hangs up delays others: a
+// fetch ends with no request, and only those wait for it whose key is not known yet.
 type keySet struct {
 	issuer, url string
 	client      *http.Client
 	now         func() time.Time
+	log         *slog.Logger
 
 	mu        sync.Mutex
 	keys      map[string]publicKey
 	fetchedAt time.Time
+	err       error         // why the last fetch brought nothing
+	fetching  chan struct{} // closed when the fetch in progress ends; nil: there is none
 }
 
 type publicKey struct {
@@ -47,21 +60,45 @@ func (s *keySet) find(ctx context.Context, kid, alg string) (any, error) {
 	defer s.mu.Unlock()
 	k, ok := s.lookup(kid)
 	age := s.now().Sub(s.fetchedAt)
-	if s.fetchedAt.IsZero() || age > keysFresh || !ok && age > keysRetry {
-		s.fetchedAt = s.now()
-		keys, err := s.fetch(ctx)
-		if err != nil && !ok {
-			return nil, fmt.Errorf("%w: %w", errNoKey, err)
-		}
-		if err == nil {
-			s.keys = keys
-			k, ok = s.lookup(kid)
-		}
+	if old := s.fetchedAt.IsZero() || age > keysFresh; s.fetching == nil && (old || !ok && age > keysRetry) {
+		s.startFetch(ctx)
+		ok = ok && !old // an old key may have been withdrawn
 	}
-	if !ok || k.alg != "" && k.alg != alg {
+	if ended := s.fetching; ended != nil && !ok {
+		s.mu.Unlock()
+		select {
+		case <-ended:
+		case <-ctx.Done():
+		}
+		s.mu.Lock()
+		k, ok = s.lookup(kid)
+	}
+	switch {
+	case !ok && (s.err != nil || ctx.Err() != nil):
+		return nil, errKeysAway
+	case !ok || k.alg != "" && k.alg != alg:
 		return nil, errNoKey
 	}
 	return k.key, nil
+}
+
+// startFetch begins a fetch that outlives the request of ctx. The caller holds s.mu.
+func (s *keySet) startFetch(ctx context.Context) {
+	ended := make(chan struct{})
+	s.fetchedAt, s.fetching = s.now(), ended
+	go func() {
+		defer close(ended)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchWithin)
+		defer cancel()
+		keys, at, err := s.fetch(ctx, s.url) // only one fetch at a time changes s.url
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.err, s.fetching = err, nil; err == nil {
+			s.keys, s.url = keys, at
+			return
+		}
+		s.log.Warn("mcp: the issuer's signing keys cannot be read", "issuer", s.issuer, "error", err)
+	}()
 }
 
 // lookup finds a key by its id; without an id it returns the only key.
@@ -75,19 +112,20 @@ func (s *keySet) lookup(kid string) (publicKey, bool) {
 	return k, ok
 }
 
-func (s *keySet) fetch(ctx context.Context) (map[string]publicKey, error) {
-	if s.url == "" {
-		found, err := s.discover(ctx)
-		if err != nil {
-			return nil, err
+// fetch returns the issuer's keys and their address, which the issuer's metadata names if
+// at is empty.
+func (s *keySet) fetch(ctx context.Context, at string) (map[string]publicKey, string, error) {
+	if at == "" {
+		var err error
+		if at, err = s.discover(ctx); err != nil {
+			return nil, "", err
 		}
-		s.url = found
 	}
 	var doc struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
-	if err := s.get(ctx, s.url, &doc); err != nil {
-		return nil, err
+	if err := s.get(ctx, at, &doc); err != nil {
+		return nil, "", err
 	}
 	keys := map[string]publicKey{}
 	for _, raw := range doc.Keys {
@@ -102,7 +140,7 @@ func (s *keySet) fetch(ctx context.Context) (map[string]publicKey, error) {
 		}
 		keys[k.KeyID] = publicKey{k.Algorithm, k.Key}
 	}
-	return keys, nil
+	return keys, at, nil
 }
 
 // weak reports an RSA key that is too short to trust its signatures.
@@ -139,14 +177,17 @@ func (s *keySet) discover(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("the issuer's metadata names no keys: %w", last)
 }
 
-// get fetches a JSON document of at most 1 MiB over TLS, or from this machine itself.
+// longestDocument is the longest metadata or key document that is read.
+const longestDocument = 1 << 20
+
+// get fetches a JSON document over TLS, or from this machine itself.
 func (s *keySet) get(ctx context.Context, at string, into any) error {
 	u, err := url.Parse(at)
+	if err == nil {
+		err = trusted(u)
+	}
 	if err != nil {
 		return err
-	}
-	if u.Scheme != "https" && !loopbackName(u.Host) {
-		return fmt.Errorf("%s is not https", at)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
@@ -160,5 +201,39 @@ func (s *keySet) get(ctx context.Context, at string, into any) error {
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answers %s", at, res.Status)
 	}
-	return json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(into)
+	raw, err := io.ReadAll(io.LimitReader(res.Body, longestDocument+1))
+	switch {
+	case err != nil:
+		return err
+	case len(raw) > longestDocument:
+		return fmt.Errorf("%s is longer than %d bytes", at, longestDocument)
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("%s: %w", at, err)
+	}
+	return nil
+}
+
+// trusted refuses an address whose answer somebody on the way could replace.
+func trusted(u *url.URL) error {
+	if u.Scheme != "https" && !loopbackName(u.Host) {
+		return fmt.Errorf("%s is not https", u)
+	}
+	return nil
+}
+
+// trustedClient returns client, or one with a short time limit, that follows redirects to
+// trusted addresses only.
+func trustedClient(client *http.Client) *http.Client {
+	own := http.Client{Timeout: fetchWithin}
+	if client != nil {
+		own = *client
+	}
+	own.CheckRedirect = func(req *http.Request, via []*http.Request) error {
+		if len(via) >= 5 {
+			return errors.New("too many redirects")
+		}
+		return trusted(req.URL)
+	}
+	return &own
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -34,7 +35,7 @@ func TestAnIssuerChangesItsKeys(t *testing.T) {
 	}))
 	t.Cleanup(srv.Close)
 	now := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
-	s := &keySet{url: srv.URL, client: srv.Client(), now: func() time.Time { return now }}
+	s := &keySet{url: srv.URL, client: srv.Client(), now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler)}
 	for _, step := range []struct {
 		name   string
 		before func()

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -46,6 +48,8 @@ type OAuth struct {
 	User func(subject string) string
 	// Client fetches the keys; nil: a client with short time limits.
 	Client *http.Client
+	// Log gets a line when the issuer's keys cannot be read; nil: the HTTP server's.
+	Log *slog.Logger
 
 	keys *keySet
 }
@@ -54,11 +58,11 @@ func (o *OAuth) init() {
 	if o.keys != nil {
 		return
 	}
-	client := o.Client
-	if client == nil {
-		client = &http.Client{Timeout: 5 * time.Second}
+	log := o.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
 	}
-	o.keys = &keySet{issuer: o.Issuer, url: o.JWKS, client: client, now: time.Now}
+	o.keys = &keySet{issuer: o.Issuer, url: o.JWKS, client: trustedClient(o.Client), now: time.Now, log: log}
 }
 
 func (o *OAuth) host() string {
@@ -87,12 +91,25 @@ func (o *OAuth) metadata() sdkserver.ProtectedResourceMetadataConfig {
 	}
 }
 
-// accessClaims are the claims of an access token that the server uses. Some issuers
-// write scopes as one string, some as a list.
+// accessClaims are the claims of an access token that the server uses.
 type accessClaims struct {
-	Scope  string   `json:"scope"`
-	Scopes []string `json:"scp"`
+	Scope  scopeWords `json:"scope"`
+	Scopes scopeWords `json:"scp"`
 	jwt.Claims
+}
+
+// scopeWords are scopes. Some issuers write them as one string, some as a list, under
+// either name.
+type scopeWords []string
+
+// UnmarshalJSON reads either form.
+func (w *scopeWords) UnmarshalJSON(raw []byte) error {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		*w = strings.Fields(text)
+		return nil
+	}
+	return json.Unmarshal(raw, (*[]string)(w))
 }
 
 // signatures are the accepted algorithms, all of them asymmetric: with an HMAC
@@ -123,7 +140,7 @@ func (o *OAuth) Verify(ctx context.Context, token string) (Grant, error) {
 		return Grant{}, errors.New("the token names no subject")
 	}
 	g := Grant{Caller: ops.Caller{Surface: ops.MCPHTTP, ID: o.Issuer + "#" + claims.Subject, ReadOnly: true}, Effects: []ops.Effect{}}
-	scopes := append(strings.Fields(claims.Scope), claims.Scopes...)
+	scopes := slices.Concat(claims.Scope, claims.Scopes)
 	for _, e := range []ops.Effect{ops.Read, ops.Write, ops.Destructive} {
 		if slices.Contains(scopes, scopeOf[e]) {
 			g.Effects = append(g.Effects, e)
@@ -168,10 +185,13 @@ func (o *OAuth) claims(ctx context.Context, token string) (c accessClaims, err e
 func tokenProblem(err error) error {
 	for _, known := range []error{
 		jwt.ErrExpired, jwt.ErrNotValidYet, jwt.ErrIssuedInTheFuture, jwt.ErrInvalidIssuer, jwt.ErrInvalidAudience,
-		errSignature, errMalformed, errNoExpiry, errNoKey,
+		errSignature, errMalformed, errNoExpiry, errNoKey, errKeysAway,
 	} {
 		if errors.Is(err, known) { // without the name of the library
-			return errors.New(strings.TrimPrefix(known.Error(), "go-jose/go-jose/jwt: validation failed, "))
+			if said, others := strings.CutPrefix(known.Error(), "go-jose/go-jose/jwt: validation failed, "); others {
+				return errors.New(said)
+			}
+			return known
 		}
 	}
 	return errors.New("the token could not be verified")

@@ -232,7 +232,7 @@ func (ps *pages) requested(r *http.Request, h HTTP) (*page, error) {
 		return nil, errPageOver
 	}
 	if r.Header.Get("Authorization") != "" {
-		if g, problem := h.who(r); problem != "" || ownerOf(g.Caller) != p.owner {
+		if g, err := h.who(r); err != nil || ownerOf(g.Caller) != p.owner {
 			return nil, errPageTheirs
 		}
 	}

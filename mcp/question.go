@@ -43,7 +43,7 @@ func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any,
 	if err != nil || out != nil {
 		return question{}, s.stopped(o, in, out, err, limit)
 	}
-	q := question{decisive: asked.Text(), foreign: asked.Foreign, shown: asked.Sections(lang.EN), digest: agreement(asked), request: asked}
+	q := question{decisive: asked.Text(), foreign: asked.Foreign, shown: asked.Sections(lang.EN), digest: asked.Agreement(), request: asked}
 	q.text, q.long = q.decisive, len(q.decisive) > longestDecisive
 	if asked.Script != "" {
 		script := asked.ShownScript()

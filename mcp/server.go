@@ -88,8 +88,8 @@ func NewServer(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, offered: offered, selectable: offered, tokens: newTokens(), plans: newPlans(), pages: newPages(), tasks: newTasks(),
-		pace: pace.New(cmp.Or(cfg.CallsPerMinute, pace.OfPrograms)),
 	}
+	s.pace = pace.New(s.perMinute())
 	s.subs = newSubscriptions(s)
 	s.sdk = NewWiring("megatron-ops", cfg.Version, cfg.Log,
 		sdkserver.WithTitle("megatron-ops"),
@@ -254,11 +254,25 @@ func (s *Server) overLimit(ctx context.Context) *ops.Error {
 	if ok {
 		return nil
 	}
-	return &ops.Error{Code: ops.Failed, Message: pace.Said(wait), Fix: lang.Text{
-		EN: "to wait for a job, call wait once; to see many jobs, call list",
-		ZH: "等待作业请只调用一次 wait；查看多个作业请用 list",
-	}}
+	return &ops.Error{
+		Code: ops.Failed, Message: lang.Text{
+			EN: "all agents of %s together may make %d calls a minute, and have made them; nothing was done; call again in %d s",
+			ZH: "%s 的所有智能体合计每分钟最多调用 %d 次，额度已用完；没有执行任何操作；请 %d 秒后再调用",
+		}.With(plain(personOf(g.Caller)), s.perMinute(), pace.Seconds(wait)),
+		Fix: lang.Text{
+			EN: "to wait for a job, call wait once; to see many jobs, call list; agents of different people need tokens for different users",
+			ZH: "等待作业请只调用一次 wait；查看多个作业请用 list；不同用户的智能体请使用对应不同用户的令牌",
+		},
+	}
 }
+
+// perMinute is how many calls one person's agents may make in a minute.
+func (s *Server) perMinute() int { return cmp.Or(s.cfg.CallsPerMinute, pace.OfPrograms) }
+
+// messagesPerCall is how many messages one person's agents may send over HTTP for each call that
+// they may make. Opening a session and listing tools take three or four, and a listing as much
+// work as some calls.
+const messagesPerCall = 10
 
 // agentIn returns what the client calls itself, for the audit log and never for rights.
 // One agent calls many times, so the latest name is cached in its cleaned form.

@@ -15,7 +15,6 @@ import (
 	sdk "github.com/mark3labs/mcp-go/mcp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
@@ -47,17 +46,6 @@ func TestNobodySubmitsAgainToReadOn(t *testing.T) {
 	said := string(res.StructuredContent.(json.RawMessage))
 	require.Contains(t, said, "of 20 shown; plan shows all problems")
 	require.NotContains(t, said, "cursor")
-}
-
-// A yes covers the script, and what else was shown.
-func TestWhatAYesAgreesTo(t *testing.T) {
-	for _, r := range []consent.Request{{Digest: "a1"}, {Digest: "a1", Shown: "b2"}} {
-		var call ops.Call
-		agree(&call, agreement(r))
-		require.True(t, call.Confirmed)
-		require.Equal(t, []string{r.Digest, r.Shown}, []string{call.Agreed, call.Shown})
-	}
-	require.Equal(t, "a1", agreement(consent.Request{Digest: "a1"}))
 }
 
 // A command is shown as a tool call only if the tool has all of its arguments.

@@ -127,6 +127,21 @@ func (r Request) Most() *ops.Size {
 	return &ops.Size{GPUs: r.Use.GPUs, Hours: min(r.Use.Hours, math.MaxFloat64), GPUHours: min(r.Use.GPUHours, math.MaxFloat64)}
 }
 
+// Agreement names everything that the request shows: the script's digest, and whatever else a
+// yes binds.
+func (r Request) Agreement() string {
+	if r.Shown == "" {
+		return r.Digest
+	}
+	return r.Digest + "+" + r.Shown
+}
+
+// Agree marks the call as confirmed for what an agreement names.
+func Agree(call *ops.Call, agreement string) {
+	call.Confirmed = true
+	call.Agreed, call.Shown, _ = strings.Cut(agreement, "+")
+}
+
 // StillWithin refuses a call that can use more by now than was shown.
 func StillWithin(ctx context.Context, call *ops.Call, in any, shown *ops.Size) error {
 	if shown == nil {
@@ -250,9 +265,17 @@ func (r Request) ShownScript() string { return redact.Lines(redact.Clean(r.Scrip
 // ChangesIn returns Changes in a language, with keys and passwords masked.
 func (r Request) ChangesIn(l lang.Lang) (lines []string) {
 	for _, c := range r.Changes {
-		lines = append(lines, redact.Text(changeText(c).In(l)))
+		lines = append(lines, changeText(c).In(l))
 	}
-	return lines
+	return masked(lines)
+}
+
+// masked returns lines with keys and passwords masked.
+func masked(lines []string) (shown []string) {
+	for _, line := range lines {
+		shown = append(shown, redact.Text(line))
+	}
+	return shown
 }
 
 // asked returns Asked in a language.
@@ -264,11 +287,11 @@ func (r Request) asked(l lang.Lang) (lines []string) {
 }
 
 func changeText(c job.Change) lang.Text {
-	masked := func(value string) string { // by the name, which is not beside the second value, nor in every language
+	mask := func(value string) string { // by the name, which is not beside the second value, nor in every language
 		name := c.Field + ": "
 		return cmp.Or(printable(strings.TrimPrefix(redact.Text(name+value), name)), "–")
 	}
-	return argument{field: printable(c.Field), value: masked(c.Old) + " → " + masked(c.New), means: specMeanings()[c.Field]}.said()
+	return argument{field: printable(c.Field), value: mask(c.Old) + " → " + mask(c.New), means: specMeanings()[c.Field]}.said()
 }
 
 var (
@@ -343,7 +366,7 @@ func mostUse(u policy.Use) lang.Text {
 func (r Request) Sections(l lang.Lang) []view.Section {
 	ss := []view.Section{{Text: redact.Text(r.Headline.In(l)), Facts: r.facts(l)}}
 	if len(r.Warnings) > 0 {
-		ss = append(ss, view.Section{Heading: textWarnings.In(l), Items: r.Warnings})
+		ss = append(ss, view.Section{Heading: textWarnings.In(l), Items: masked(r.Warnings)})
 	}
 	if r.Since != "" {
 		items := r.ChangesIn(l)

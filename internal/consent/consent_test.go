@@ -285,6 +285,15 @@ func TestOneOfSomethingIsSaidInTheSingular(t *testing.T) {
 	}
 }
 
+// A warning that quotes a value quotes no secret, wherever the request is shown.
+func TestAWarningShowsNoSecret(t *testing.T) {
+	r := consent.Request{Warnings: []string{"WANDB_API_KEY=hunter2x9Kq1 is set twice", "--bf16 should be given"}}
+	shown := view.Markdown(view.Doc{Sections: r.Sections(lang.EN)})
+	require.NotContains(t, shown+r.Text(), "hunter")
+	require.Contains(t, shown, "WANDB_API_KEY")
+	require.Contains(t, shown, "--bf16 should be given")
+}
+
 // What has changed since the last run is shown without its secrets, old and new, in each language,
 // and a name with a line break shows no line of its own.
 func TestAChangeShowsNoSecret(t *testing.T) {
@@ -301,4 +310,15 @@ func TestAChangeShowsNoSecret(t *testing.T) {
 	}
 	require.NotContains(t, r.Text(), "hunter")
 	require.NotContains(t, r.Text(), "\nwarning: none")
+}
+
+// A yes covers the script, and what else was shown.
+func TestWhatAYesAgreesTo(t *testing.T) {
+	for _, r := range []consent.Request{{Digest: "a1"}, {Digest: "a1", Shown: "b2"}} {
+		var call ops.Call
+		consent.Agree(&call, r.Agreement())
+		require.True(t, call.Confirmed)
+		require.Equal(t, []string{r.Digest, r.Shown}, []string{call.Agreed, call.Shown})
+	}
+	require.Equal(t, "a1", consent.Request{Digest: "a1"}.Agreement())
 }

@@ -61,7 +61,7 @@ func (v *visit) confirm() error {
 		doc := shown.View(v.lang)
 		p.Result = &doc
 	} else {
-		p.Sections, p.Digest, p.Held = r.Sections(v.lang), r.Digest, v.approvalReason(op, in)
+		p.Sections, p.Digest, p.Held = r.Sections(v.lang), r.Agreement(), v.approvalReason(op, in)
 	}
 	v.page(http.StatusOK, "confirm", pageData{Title: lang.Capital(op.Name), Here: "jobs", Body: p})
 	return nil
@@ -83,13 +83,13 @@ func (v *visit) execute() error {
 		return err
 	}
 	call := v.call()
-	call.Confirmed, call.Agreed = true, v.r.PostForm.Get("digest")
+	consent.Agree(call, v.r.PostForm.Get("digest"))
 	if why := v.approvalReason(op, in); why != "" {
 		r, _, err := consent.Of(v.r.Context(), v.call(), op, in)
 		if err != nil {
 			return err
 		}
-		by, err := v.s.cfg.Service.Approved(v.r.Context(), v.who, op.Name, in, why, r.Sections(lang.EN), r.Digest, r.Most())
+		by, err := v.s.cfg.Service.Approved(v.r.Context(), v.who, op.Name, in, why, r.Sections(lang.EN), r.Agreement(), r.Most())
 		if err != nil {
 			return err
 		}
@@ -101,7 +101,8 @@ func (v *visit) execute() error {
 			)
 			return nil
 		}
-		call.Agreed, call.AgreedBy = r.Digest, by // what the operator has seen, whatever the form says
+		consent.Agree(call, r.Agreement()) // what the operator has seen, whatever the form says
+		call.AgreedBy = by
 	}
 	out, err := op.Run(v.r.Context(), call, in)
 	if err != nil {

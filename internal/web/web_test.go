@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -382,6 +383,37 @@ func TestWhatWasApprovedIsWhatIsSubmitted(t *testing.T) {
 	require.Equal(t, 403, status, body)
 	require.Contains(t, body, "is not the one that was agreed to")
 	require.Empty(t, s.jobs.Submitted)
+}
+
+// A yes to cancelling all of one's jobs, and an approval of it, are for the jobs that were shown.
+func TestAYesIsToTheJobsThatWereShown(t *testing.T) {
+	digest := regexp.MustCompile(`name="digest" value="([^"]*)"`)
+	later := slurm.Job{ID: "9", Name: "later", User: "alice", State: slurm.Running}
+	form := url.Values{"op": {"cancel"}, "cluster": {"test"}, "word": {"--mine"}}
+
+	s := newSite(t)
+	b := s.as("alice")
+	_, body := b.get("/web/confirm?" + form.Encode())
+	shown := url.Values{"op": {"cancel"}, "cluster": {"test"}, "word": {"--mine"}, "digest": {html.UnescapeString(digest.FindStringSubmatch(body)[1])}}
+	s.jobs.KnownJobs["9"] = later
+	status, body := b.post("/web/do", shown)
+	require.Equal(t, 200, status, body)
+	require.Equal(t, slurm.Cancelled, s.jobs.KnownJobs["6"].State)
+	require.Equal(t, slurm.Running, s.jobs.KnownJobs["9"].State)
+
+	s = newSite(t, func(c *web.Config) {
+		c.Held = func(_ *ops.Call, op string, _ any) lang.Text { return lang.Text{EN: op + " is held here"} }
+	})
+	b, operator := s.as("alice"), s.as("root")
+	status, _ = b.post("/web/do", form)
+	require.Equal(t, http.StatusAccepted, status)
+	_, body = operator.get("/web/approvals")
+	id := regexp.MustCompile(`/web/approvals/([^"]+)"`).FindStringSubmatch(body)[1]
+	_, _ = operator.post("/web/approvals/"+id, url.Values{"decision": {"approve"}})
+	s.jobs.KnownJobs["9"] = later
+	status, body = b.post("/web/do", form)
+	require.Equal(t, http.StatusAccepted, status, body)
+	require.Equal(t, slurm.Running, s.jobs.KnownJobs["6"].State, "more than was approved is another request")
 }
 
 func TestAStreamTellsOfAChange(t *testing.T) {

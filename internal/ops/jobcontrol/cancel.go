@@ -177,7 +177,7 @@ func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error
 		return CancelOut{}, c.SlurmError(err, "")
 	}
 	out := CancelOut{Jobs: []CancelledJob{}}
-	running := 0
+	running, asked := 0, strings.Split(c.Shown, ",")
 	for _, j := range all {
 		if me == "" || j.User != me || j.State.Ended() || in.Partition != "" && j.Partition != in.Partition || in.Pending && j.State != slurm.Pending {
 			continue
@@ -189,6 +189,9 @@ func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error
 		if slices.ContainsFunc(out.Jobs, func(o CancelledJob) bool { return o.JobID == id }) {
 			continue
 		}
+		if c.Confirmed && c.Shown != "" && !slices.Contains(asked, string(id.Array())) {
+			continue // it began after the person was asked
+		}
 		if j.State != slurm.Pending {
 			running++
 		}
@@ -197,16 +200,19 @@ func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error
 	if len(out.Jobs) == 0 {
 		return out, nil
 	}
-	var names []string
+	var names, ids []string
 	for _, j := range out.Jobs {
-		names = append(names, string(j.JobID)+" "+j.Name)
+		names, ids = append(names, string(j.JobID)+" "+j.Name), append(ids, string(j.JobID.Array()))
 	}
 	would := lang.Text{
 		EN: "this ends %s of %s, %d of them running: %s",
 		ZH: "将结束 %[2]s 的 %[1]s，其中 %[3]d 个正在运行：%[4]s",
 	}.With(ops.Counted(len(out.Jobs), "job"), me, running, ops.FirstFew(names, 10))
-	if err := c.RequireYes(in.Yes, would); err != nil {
-		return out, err
+	if !in.Yes && !c.Confirmed {
+		e := ops.ConfirmError(would)
+		slices.Sort(ids)
+		e.Shown = strings.Join(slices.Compact(ids), ",")
+		return out, e
 	}
 	failed := 0
 	for i := range out.Jobs {
