@@ -76,7 +76,7 @@ func TestDeclinedAnswerOffersTitles(t *testing.T) {
 		require.NotEmpty(t, got.Answer)
 	}
 	got := ask(t, a, "what does the megatron flag --turbo-slurm-mode do")
-	require.Contains(t, got.Answer, "I have nothing on this")
+	require.Contains(t, got.Answer, "I do not know `--turbo-slurm-mode`")
 	require.Len(t, got.Topics, 3)
 	require.True(t, got.Unsure, "it shows a gap")
 }
