@@ -291,8 +291,23 @@ func (a *Answerer) preferNewWords(ctx context.Context, near []Passage, q Questio
 	slices.SortStableFunc(near, func(a, b Passage) int { return cmp.Compare(b.Score, a.Score) })
 }
 
-// find answers a question without a model.
+// find answers a question without a model. A misspelt name is read as the name that is meant.
 func (a *Answerer) find(ctx context.Context, q Question) finding {
+	hint, corrected := respelt(q.Text, q.Lang)
+	q.Text = corrected
+	f := a.findAs(ctx, q)
+	switch {
+	case hint == "":
+	case f.Refused && !f.closed && f.Topics != nil:
+		f.Answer.Answer = strings.Replace(f.Answer.Answer, textNothing.In(q.Lang), hint, 1)
+	default:
+		f.Answer.Answer = hint + "\n\n" + f.Answer.Answer
+	}
+	return f
+}
+
+// findAs answers a question as it is spelt.
+func (a *Answerer) findAs(ctx context.Context, q Question) finding {
 	whole := cmp.Or(inContext(q.Text, q.History), q.Text)
 	near, sure := a.nearest(ctx, whole, q.Lang)
 	if whole != q.Text {
@@ -309,7 +324,7 @@ func (a *Answerer) find(ctx context.Context, q Question) finding {
 		return finding{Answer: computedAnswer(r, related, q.Lang), computed: r.Text, near: near}
 	}
 	named := aboutNames(q.Text, near)
-	if !sure || len(named) == 0 || unknownName(q.Text) {
+	if !sure || len(named) == 0 || len(unknownNames(q.Text)) > 0 {
 		return finding{Answer: declined(near, q.Lang), near: near}
 	}
 	return finding{Answer: passagesAnswer(named, q.Lang), near: near}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/index"
 	"github.com/megatron-ops/megatron-ops/knowledge/names"
@@ -15,16 +16,49 @@ var (
 	pastedMessage   = lazy.New(`(?i)unrecogni[sz]ed|not (?:accepted|recogni[sz]ed|known)|不认|error|traceback|no such option|invalid|exception|warn|timeout`)
 )
 
-// unknownName reports whether a question names only options and variables that no
-// tool has. It is false for a pasted message.
-func unknownName(text string) bool {
+// unknownNames returns the options and variables of a question where no tool has any of
+// them. It returns none for a pasted message.
+func unknownNames(text string) []string {
 	if pastedMessage.MatchString(text) {
-		return false
+		return nil
 	}
-	options, variables := optionPattern.FindAllStringSubmatch(text, -1), variablePattern.FindAllString(text, -1)
-	known := slices.ContainsFunc(options, func(m []string) bool { return names.Option(m[1]) }) ||
-		slices.ContainsFunc(variables, names.Variable)
-	return len(options)+len(variables) > 0 && !known
+	var all []string
+	for _, m := range optionPattern.FindAllStringSubmatch(text, -1) {
+		all = append(all, m[1])
+	}
+	variables := variablePattern.FindAllString(text, -1)
+	if slices.ContainsFunc(all, names.Option) || slices.ContainsFunc(variables, names.Variable) {
+		return nil
+	}
+	return append(all, variables...)
+}
+
+var (
+	textUnknownName = lang.Text{EN: "I do not know `%s`: none of the tools that I know has it.", ZH: "不知道 `%s`：已知的工具都没有它。"}
+	textReadAs      = lang.Text{EN: "I do not know `%s`; this is about `%s`.", ZH: "不知道 `%s`；以下是 `%s` 的内容。"}
+	textDidYouMean  = lang.Text{EN: "I do not know `%s`. Did you mean %s?", ZH: "不知道 `%s`。是不是 %s？"}
+	textOr          = lang.Text{EN: " or ", ZH: " 或 "}
+)
+
+// respelt returns a question with its unknown names replaced by the existing ones that are
+// meant, and a hint that says so. A name that may be several others stays, and the hint
+// offers them. The hint is empty where no name is unknown.
+func respelt(text string, l lang.Lang) (hint, corrected string) {
+	var hints []string
+	corrected = text
+	for _, name := range unknownNames(text) {
+		switch meant := names.Near(name); len(meant) {
+		case 0:
+			hints = append(hints, textUnknownName.With(name).In(l))
+		case 1:
+			corrected = strings.Replace(corrected, name, meant[0], 1)
+			hints = append(hints, textReadAs.With(name, meant[0]).In(l))
+		default:
+			meant = meant[:min(len(meant), maxShown)]
+			hints = append(hints, textDidYouMean.With(name, "`"+strings.Join(meant, "`"+textOr.In(l)+"`")+"`").In(l))
+		}
+	}
+	return strings.Join(hints, " "), corrected
 }
 
 var (

@@ -1,9 +1,12 @@
 package knowledge
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // Who asks what a name means is told that, or nothing: what another name means is wrong.
@@ -56,4 +59,52 @@ func TestOnlyNames(t *testing.T) {
 	require.NotContains(t, rest, "Format")
 	four := append(append([]Passage{}, near...), Passage{Title: "b"}, Passage{Title: "c"}, Passage{Title: "NCCL_ALGO"})
 	require.Equal(t, four[3:], aboutNames("what is NCCL_ALGO", four))
+}
+
+// A misspelt name is read as the one that is meant, and the answer says so first.
+func TestAMisspeltNameIsReadAsTheOneMeant(t *testing.T) {
+	t.Parallel()
+	for q, want := range map[string][2]string{
+		"what does NCCL_IB_TIMEOT do": {"I do not know `NCCL_IB_TIMEOT`; this is about `NCCL_IB_TIMEOUT`.", "variable.NCCL_IB_TIMEOUT"},
+		"NCCL_IB_TIMEOT 是什么":          {"不知道 `NCCL_IB_TIMEOT`；以下是 `NCCL_IB_TIMEOUT` 的内容。", "variable.NCCL_IB_TIMEOUT"},
+		"what does --gpus-per-tsk do": {"I do not know `--gpus-per-tsk`; this is about `--gpus-per-task`.", ""},
+	} {
+		ans, err := New(Options{}).Ask(t.Context(), Question{Text: q})
+		require.NoError(t, err)
+		first, _, _ := strings.Cut(ans.Answer, "\n")
+		require.Equal(t, want[0], first)
+		require.NotEmpty(t, ans.Passages, q)
+		if want[1] != "" {
+			require.Equal(t, want[1], ans.Passages[0].id, q)
+		}
+		require.Equal(t, want[0], ans.View(lang.EN).Sections[0].Text, "every surface shows it first")
+	}
+	for q, want := range map[string]string{
+		"what is --mem-per-xpu":       "I do not know `--mem-per-xpu`. Did you mean `--mem-per-cpu` or `--mem-per-gpu`?",
+		"--mem-per-xpu 是什么":           "不知道 `--mem-per-xpu`。是不是 `--mem-per-cpu` 或 `--mem-per-gpu`？",
+		"what is NCCL_NO_SUCH_SWITCH": "I do not know `NCCL_NO_SUCH_SWITCH`: ",
+	} {
+		ans, err := New(Options{}).Ask(t.Context(), Question{Text: q})
+		require.NoError(t, err)
+		require.True(t, ans.Refused, q)
+		require.True(t, strings.HasPrefix(ans.Answer, want), ans.Answer)
+	}
+	same, err := New(Options{}).Ask(t.Context(), Question{Text: "error: unrecognized arguments: --nun-layers"})
+	require.NoError(t, err)
+	require.NotContains(t, same.Answer, "I do not know", "a pasted message is left as it is")
+}
+
+// A question that only names the variables of a message does not quote it.
+func TestNamingAVariableIsNotQuotingAMessage(t *testing.T) {
+	t.Parallel()
+	for _, q := range []string{
+		"setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid OOM",
+		"设置 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True 能避免 OOM 吗",
+	} {
+		ans, err := New(Options{}).Ask(t.Context(), Question{Text: q})
+		require.NoError(t, err)
+		require.NotEmpty(t, ans.Passages, q)
+		require.NotContains(t, verdict(ans), "check.te-graph-register", q)
+		require.Contains(t, ans.Passages[0].Text, "expandable_segments", q)
+	}
 }

@@ -149,9 +149,9 @@ var redirectRules = []redirectRule{
 		`|throughput)\b`, toMeasure, true, "foretells a speed"},
 	{`\b(?:mfu|tokens per second|throughput)\b.{0,10}\bwill\b|精确.{0,6}(?:mfu|吞吐)|(?:mfu|吞吐).{0,4}(?:精确|能到多少$)`, toMeasure, true, "foretells a speed"},
 	{`(?:训练|train).{0,12}(?:需要|要|takes?) ?(?:几天|多少天|how many days)`, toMeasure, true, "foretells a duration"},
-	{`\b(?:pbs|qsub|lsf|bsub|bjobs|moab|condor|nomad|kubectl|k8s|kubernetes|helm|kueue|volcano|airflow)\b`, toOthers, true, "another scheduler"},
+	{`\b(?:pbs|qsub|lsf|bsub|bjobs|moab|sge|grid engine|torque|(?:ht)?condor|nomad|kubectl|k8s|kubernetes|helm|kueue|volcano|airflow)\b`, toOthers, true, "another scheduler"},
 	{`\b(?:vllm|sglang|ray (?:serve|cluster|to)|ray 集群|tensorflow|keras|paddle|mindspore|colossalai|torchtitan` +
-		`|jax)\b|ray ?集群`, toOthers, true, "another framework"},
+		`|jax|fairseq|llama\.cpp|ollama|comfyui|ultralytics|mmdetection|detectron2)\b|ray ?集群`, toOthers, true, "another framework"},
 	{`\b(?:nginx|mysql|redis|portainer|flask|react|django|postgres|pandas|excel|wordpress)\b|博客`, toOthers, true, "another program"},
 	{`\b(?:vasp|openfoam|gromacs|lammps|abaqus)\b`, toOthers, true, "another program"},
 	{`(?:install|compile|build|编译|安装).{0,16}\bslurm(?:ctld|dbd|d)?\b|\bslurm(?:ctld|dbd)\b.{0,20}(?:from scratch` +

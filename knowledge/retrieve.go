@@ -47,9 +47,13 @@ const rowShare = 0.8
 // the factor narrowShare, because cards on the subject in general answer them better.
 const narrowShare = 0.85
 
-// quotedLeast is the share of a message's words, by weight, that a question has at least
-// if it quotes the message.
-const quotedLeast = 0.6
+// A question that quotes a message has at least the share quotedLeast of its terms, by
+// weight, and the share quotedWordsLeast of its words without options and variables. Who
+// names the variables that a message mentions does not quote it.
+const (
+	quotedLeast      = 0.6
+	quotedWordsLeast = 0.5
+)
 
 // narrow lists cards by their skill and title, and the questions that they are meant for.
 var narrow = []struct{ card, question *lazy.Pattern }{
@@ -68,7 +72,8 @@ func meantFor(c cards.Card, question string, keys map[string]bool) bool {
 		message, ok = c.Title.EN, true
 	}
 	if ok {
-		return index.Shared(index.Terms(message), keys) >= quotedLeast
+		terms := index.Terms(message)
+		return index.Shared(terms, keys) >= quotedLeast && index.Shared(index.Words(terms), keys) >= quotedWordsLeast
 	}
 	for _, n := range narrow {
 		if n.card.MatchString(c.Skill+" "+c.Title.EN) && !n.question.MatchString(question) {

@@ -101,8 +101,8 @@ func widenBrackets(rs []rune, kept []bool) {
 		case r == ')' && len(open) > 0:
 			from := open[len(open)-1]
 			open = open[:len(open)-1]
-			if neighbour(rs, from, -1) == ']' {
-				continue
+			if before := neighbour(rs, from, -1); before == ']' || i == from+1 && before < 0x80 {
+				continue // a link, or the call of a function without arguments
 			}
 			if Of(string(rs[from:i])) == ZH || isChinese(neighbour(rs, from, -1)) || isChinese(neighbour(rs, i, 1)) {
 				rs[from], rs[i] = '（', '）'

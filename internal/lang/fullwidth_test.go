@@ -33,6 +33,7 @@ func TestFullWidth(t *testing.T) {
 		"好! a? 1, 2":                           "好！a? 1, 2",
 		"先看 (甲) 再看 (乙)":                        "先看（甲）再看（乙）",
 		" (甲) 在前, 丙: ":                         " （甲）在前，丙： ",
+		"调用 torch.cuda.empty_cache(),会变慢":      "调用 torch.cuda.empty_cache()，会变慢", // a call without arguments
 	} {
 		require.Equal(t, want, FullWidth(given))
 		require.Equal(t, want, FullWidth(want), "done twice, it changes nothing")

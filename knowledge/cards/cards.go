@@ -24,6 +24,8 @@ type Card struct {
 	// Asks are example questions in both languages.
 	Asks []string  `json:"asks"`
 	Text lang.Text `json:"text"`
+	// Table is the kind of the table that the card is a row of; empty for any other card.
+	Table string `json:"-"`
 }
 
 // Load reads the cards (*.md) and the tables of terms (*.tsv) of fsys.
@@ -161,7 +163,7 @@ func parseTerms(text string) ([]Card, error) {
 		c := Card{
 			ID:    set["kind"] + "." + term,
 			Title: lang.Text{EN: term, ZH: term},
-			Skill: set["skill"], URL: url,
+			Skill: set["skill"], URL: url, Table: set["kind"],
 			Text: lang.Text{EN: "`" + term + "`: " + col[1], ZH: "`" + term + "`:" + col[2]},
 		}
 		for ask := range strings.SplitSeq(set["asks"]+" | "+col[3], " | ") {

@@ -9,8 +9,8 @@ import (
 
 // magic is the beginning of an index and names its format.
 const (
-	magic    = "megatron-ops index 2\n"
-	sections = 14
+	magic    = "megatron-ops index 3\n"
+	sections = 15
 )
 
 // Weights of a Doc's parts in its bag of words. Term frequencies are written in units of
@@ -28,6 +28,7 @@ func Build(docs []Doc) []byte {
 	byGram := map[gram]*occurrences{}
 	firstAsks := make([]byte, 0, 4*len(docs)+4)
 	asks := 0
+	unit, units := countedAs(docs)
 	for i, d := range docs {
 		firstAsks = binary.LittleEndian.AppendUint32(firstAsks, uint32(asks))
 		tf := map[string]float64{}
@@ -39,14 +40,11 @@ func Build(docs []Doc) []byte {
 			for _, g := range grams(a) {
 				o := byGram[g]
 				if o == nil {
-					o = &occurrences{last: -1}
+					o = &occurrences{units: map[int]bool{}}
 					byGram[g] = o
 				}
 				o.asks = append(o.asks, asks)
-				if o.last != i {
-					o.last = i
-					o.docs++
-				}
+				o.units[unit[i]] = true
 			}
 			asks++
 		}
@@ -73,11 +71,12 @@ func Build(docs []Doc) []byte {
 	}
 	firstAsks = binary.LittleEndian.AppendUint32(firstAsks, uint32(asks))
 	var out [sections][]byte
-	out[0], out[1], out[2], out[3] = encodeWords(words)
+	out[0], out[1], out[2], out[3] = encodeWords(words, unit)
 	var invLengths []byte
-	out[4], out[5], out[6], out[7], invLengths = encodeGrams(byGram, len(docs), asks)
+	out[4], out[5], out[6], out[7], invLengths = encodeGrams(byGram, float64(units), asks)
 	out[8], out[9] = firstAsks, invLengths
-	out[10], out[11], out[12], out[13] = encodeWords(texts)
+	out[10], out[11], out[12], out[13] = encodeWords(texts, unit)
+	out[14] = binary.LittleEndian.AppendUint32(nil, uint32(units))
 	b := []byte(magic)
 	for _, s := range out {
 		b = binary.LittleEndian.AppendUint32(b, uint32(len(s)))
@@ -94,16 +93,19 @@ type posting struct {
 
 // occurrences lists the example questions with an n-gram and counts their Docs.
 type occurrences struct {
-	asks []int
-	docs int
-	last int // the last counted Doc
+	asks  []int
+	units map[int]bool
 }
 
-func encodeWords(words map[string][]posting) (keyEnds, keys, postEnds, posts []byte) {
+func encodeWords(words map[string][]posting, unit []int) (keyEnds, keys, postEnds, posts []byte) {
 	for _, k := range slices.Sorted(maps.Keys(words)) {
 		keys = append(keys, k...)
 		keyEnds = binary.LittleEndian.AppendUint32(keyEnds, uint32(len(keys)))
-		posts = binary.AppendUvarint(posts, uint64(len(words[k])))
+		seen := map[int]bool{}
+		for _, p := range words[k] {
+			seen[unit[p.doc]] = true
+		}
+		posts = binary.AppendUvarint(posts, uint64(len(seen)))
 		before := 0
 		for _, p := range words[k] {
 			posts = binary.AppendUvarint(posts, uint64(p.doc-before))
@@ -115,13 +117,13 @@ func encodeWords(words map[string][]posting) (keyEnds, keys, postEnds, posts []b
 	return keyEnds, keys, postEnds, posts
 }
 
-func encodeGrams(byGram map[gram]*occurrences, docs, asks int) (keys, inDocs, ends, posts, invLengths []byte) {
+func encodeGrams(byGram map[gram]*occurrences, docs float64, asks int) (keys, inDocs, ends, posts, invLengths []byte) {
 	squares := make([]float64, asks)
 	for _, g := range slices.Sorted(maps.Keys(byGram)) {
 		o := byGram[g]
 		keys = binary.LittleEndian.AppendUint64(keys, uint64(g))
-		inDocs = binary.LittleEndian.AppendUint32(inDocs, uint32(o.docs))
-		if w := gramWeight(o.docs, docs); w > 0 {
+		inDocs = binary.LittleEndian.AppendUint32(inDocs, uint32(len(o.units)))
+		if w := gramWeight(len(o.units), docs); w > 0 {
 			before := 0
 			for _, a := range o.asks {
 				posts = binary.AppendUvarint(posts, uint64(a-before))
@@ -150,11 +152,11 @@ const (
 
 // gramWeight returns the inverse document frequency of an n-gram that holding of docs
 // Docs contain.
-func gramWeight(holding, docs int) float64 {
-	if float64(holding) > max(commonLeast, commonShare*float64(docs)) {
+func gramWeight(holding int, docs float64) float64 {
+	if float64(holding) > max(commonLeast, commonShare*docs) {
 		return 0
 	}
-	return math.Log(1 + float64(docs)/(float64(holding)+0.5))
+	return math.Log(1 + docs/(float64(holding)+0.5))
 }
 
 func readVarint(b []byte) (n uint64, rest []byte) {
@@ -163,4 +165,23 @@ func readVarint(b []byte) (n uint64, rest []byte) {
 		return 0, nil
 	}
 	return n, b[k:]
+}
+
+// countedAs returns, for each Doc, the unit that it counts as in frequencies, and the number
+// of units.
+func countedAs(docs []Doc) (unit []int, units int) {
+	groups := map[string]int{}
+	unit = make([]int, len(docs))
+	for i, d := range docs {
+		g, known := groups[d.Group]
+		if d.Group == "" || !known {
+			g = units
+			units++
+		}
+		if d.Group != "" {
+			groups[d.Group] = g
+		}
+		unit[i] = g
+	}
+	return unit, units
 }

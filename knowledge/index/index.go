@@ -14,6 +14,8 @@ import (
 	"sort"
 	"strings"
 	"sync"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
 // A Doc is a text to find.
@@ -22,6 +24,11 @@ type Doc struct {
 	Asks []string
 	// Title and Body have less weight than the example questions.
 	Title, Body string
+	// Group is the table that the Doc is a row of; empty for none. The Docs of a group are
+	// found one by one, but count as one Doc in the frequencies of words and n-grams. Tables
+	// grow by dozens of rows that are worded alike: each of them would otherwise change what
+	// the words of all other Docs are worth.
+	Group string
 }
 
 // A Hit is a Doc found for a question.
@@ -34,6 +41,7 @@ type Hit struct {
 // An Index is a built index. It is safe for concurrent use.
 type Index struct {
 	docs, asks      int
+	counted         float64  // Docs, where those of a group are one
 	words           wordList // of all parts of the Docs
 	texts           wordList // of titles and bodies alone
 	gramKeys        []byte
@@ -98,12 +106,13 @@ func Open(b []byte) (*Index, error) {
 		gramKeys: parts[4], gramDocs: parts[5], gramPosts: list{parts[6], parts[7]},
 		firstAsks: parts[8], invLengths: parts[9],
 	}
-	if len(x.firstAsks) < 4 || len(x.gramKeys) != 8*x.gramPosts.len() || x.words.keys.len() != x.words.posts.len() ||
+	if len(x.firstAsks) < 4 || len(parts[14]) != 4 || len(x.gramKeys) != 8*x.gramPosts.len() || x.words.keys.len() != x.words.posts.len() ||
 		x.texts.keys.len() != x.texts.posts.len() {
 		return nil, ErrFormat
 	}
 	x.docs, x.asks = len(x.firstAsks)/4-1, len(x.invLengths)/4
-	x.rareWord, x.rareG = math.Log(1+float64(x.docs)), math.Log(1+2*float64(x.docs))
+	x.counted = float64(binary.LittleEndian.Uint32(parts[14]))
+	x.rareWord, x.rareG = math.Log(1+x.counted), math.Log(1+2*x.counted)
 	return x, nil
 }
 
@@ -156,9 +165,19 @@ const (
 // the situation.
 const manyNames = 3
 
-// weighted returns the terms of a question with their weights in the search.
-func weighted(question string) []Term {
+// bare matches what may be an option without its dashes, such as train-iters.
+var bare = lazy.New(`[a-z]+(?:-[a-z0-9]+)+`)
+
+// weighted returns the terms of a question with their weights in the search. An option that
+// is written without its dashes counts as that option where a Doc has it.
+func (x *Index) weighted(question string) []Term {
 	words := Terms(question)
+	for _, w := range bare.FindAllString(question, -1) {
+		option := "--" + w
+		if _, ok := x.words.find(option); ok && !slices.ContainsFunc(words, func(t Term) bool { return t.Key == option }) {
+			words = append(words, Term{option, wordWeight})
+		}
+	}
 	names := 0
 	for _, t := range words {
 		if t.Weight == codeWeight {
@@ -175,7 +194,7 @@ func weighted(question string) []Term {
 
 // Search returns the n best Docs for a question, best first.
 func (x *Index) Search(question string, n int) []Hit {
-	words := weighted(question)
+	words := x.weighted(question)
 	if len(words) == 0 || n < 1 {
 		return nil
 	}
@@ -236,7 +255,7 @@ func (x *Index) addGrams(question []gram, d *sums) float64 {
 	var square float64
 	for _, g := range question {
 		posts, docs := x.gram(g)
-		w := gramWeight(docs, x.docs)
+		w := gramWeight(docs, x.counted)
 		if docs == 0 {
 			w = x.rareG
 		}
@@ -333,7 +352,7 @@ func (x *Index) UnknownShare(question string, docs int) float64 {
 // weight returns the inverse document frequency of a word that docs Docs contain, as in
 // BM25.
 func (x *Index) weight(docs uint64) float64 {
-	return math.Log(1 + (float64(x.docs)-float64(docs)+0.5)/(float64(docs)+0.5))
+	return math.Log(1 + (x.counted-float64(docs)+0.5)/(float64(docs)+0.5))
 }
 
 // spread returns how many of the first docs Docs have a word in their questions or

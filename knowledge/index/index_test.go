@@ -97,3 +97,37 @@ func TestTermsMapWordsToConcepts(t *testing.T) {
 	require.Contains(t, keys("NCCL_IB_HCA"), "nccl_ib_hca")
 	require.Equal(t, keys("multi node"), keys("multi-node"))
 }
+
+// A table of names gets rows that are worded alike. What they say must not change what the
+// words of other Docs are worth.
+func TestMoreRowsOfATableChangeNoOtherScore(t *testing.T) {
+	row := func(name string) index.Doc {
+		return index.Doc{Asks: []string{"what does the job setting " + name + " do", "作业参数 " + name + " 什么作用"}, Title: name, Body: "a setting of a job", Group: "conf"}
+	}
+	few := open(t, append(docs, row("ALPHA_A"))...)
+	many := open(t, append(docs, row("ALPHA_A"), row("BETA_B"), row("GAMMA_C"), row("DELTA_D"))...)
+	for _, q := range []string{"how can I cancel this job", "why is my job pending", "作业为什么排队"} {
+		require.Equal(t, few.Search(q, 1), many.Search(q, 1), q)
+	}
+	require.Equal(t, 6, many.Search("what does GAMMA_C do", 1)[0].Doc, "each row is found by its name")
+}
+
+func TestAnOptionWithoutItsDashesIsThatOption(t *testing.T) {
+	x := open(t, append(docs, index.Doc{Asks: []string{"length of the run"}, Title: "Length", Body: "`--train-iters` is the number of steps."})...)
+	require.Equal(t, 4, x.Search("train-iters of a job", 1)[0].Doc)
+	require.Greater(t, x.Search("train-iters", 1)[0].Score, x.Search("train iters", 1)[0].Score)
+	require.Equal(t, x.Search("multi node", 3), x.Search("multi-node", 3), "other hyphenated words are two words")
+}
+
+func TestBritishSpellingIsTheSameWord(t *testing.T) {
+	require.Equal(t, index.Terms("gpu utilization, initialize, behavior"), index.Terms("gpu utilisation, initialise, behaviour"))
+}
+
+func TestWordsAreNoNames(t *testing.T) {
+	words := index.Words(index.Terms("set NCCL_GRAPH_REGISTER=0 and --fp16 against a crash"))
+	require.NotContains(t, index.Keys(words), "nccl_graph_register")
+	require.NotContains(t, index.Keys(words), "--fp16")
+	require.Contains(t, index.Keys(words), "=crash")
+	only := index.Terms("NCCL_GRAPH_REGISTER")
+	require.Equal(t, only, index.Words(only), "without a word the names are all there is")
+}

@@ -213,8 +213,14 @@ func inOption(rs []rune, i int) bool {
 
 func isAlnum(r rune) bool { return r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
 
+// british replaces British endings by American ones, which the cards have.
+var british = strings.NewReplacer("isation", "ization", "ising", "izing", "ised", "ized", "ise", "ize", "viour", "vior", "colour", "color")
+
 // stem removes the common endings of an English word.
 func stem(w string) string {
+	if len(w) > 6 {
+		w = british.Replace(w)
+	}
 	n := len(w)
 	switch {
 	case n > 5 && strings.HasSuffix(w, "ies"):
@@ -358,6 +364,16 @@ func Keys(terms []Term) map[string]bool {
 		keys[t.Key] = true
 	}
 	return keys
+}
+
+// Words returns the terms that are words: no options, variables or parts of them. It returns
+// all terms where none is a word.
+func Words(terms []Term) []Term {
+	words := slices.DeleteFunc(slices.Clone(terms), func(t Term) bool { return t.Weight == codeWeight || t.Weight == partWeight })
+	if len(words) == 0 {
+		return terms
+	}
+	return words
 }
 
 // Shared returns the share of terms, by weight, whose keys are among keys.

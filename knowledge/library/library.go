@@ -114,7 +114,7 @@ func Build(data fs.FS) (cardsFile, indexFile []byte, err error) {
 func docs(list []cards.Card) []index.Doc {
 	all := make([]index.Doc, len(list))
 	for i, c := range list {
-		all[i] = index.Doc{Asks: c.Asks, Title: c.Title.EN + " " + c.Title.ZH, Body: c.Text.EN + " " + c.Text.ZH}
+		all[i] = index.Doc{Asks: c.Asks, Title: c.Title.EN + " " + c.Title.ZH, Body: c.Text.EN + " " + c.Text.ZH, Group: c.Table}
 	}
 	return all
 }

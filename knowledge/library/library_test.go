@@ -30,7 +30,7 @@ func TestEmbeddedCardsEqualTheSource(t *testing.T) {
 	lib := library.BuiltIn()
 	require.Greater(t, len(lib.Cards), len(list), "the cards of Megatron's messages follow")
 	for i, c := range list {
-		c.Asks = nil
+		c.Asks, c.Table = nil, "" // only the index needs them
 		require.Equal(t, c, lib.Cards[i])
 	}
 	c, ok := lib.Find(list[0].ID)

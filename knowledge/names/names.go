@@ -5,10 +5,12 @@ package names
 
 import (
 	_ "embed"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/megatron-ops/megatron-ops/internal/near"
 	"github.com/megatron-ops/megatron-ops/knowledge/library"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
@@ -56,3 +58,56 @@ func Variable(name string) bool {
 	}
 	return false
 }
+
+// all lists the names that Near chooses from: the table, Megatron's flags, and the titles of
+// cards that are a name.
+var all = sync.OnceValue(func() []string {
+	set := maps.Clone(listed())
+	for _, f := range megatron.Flags() {
+		set[f.Name] = true
+	}
+	for _, c := range library.BuiltIn().Cards {
+		if name := c.Title.EN; strings.HasPrefix(name, "--") || strings.Contains(name, "_") {
+			set[name] = true
+		}
+	}
+	maps.DeleteFunc(set, func(name string, _ bool) bool { return name == "" || strings.ContainsAny(name, "# =<") })
+	return slices.Sorted(maps.Keys(set))
+})
+
+// Near returns the existing names that an unknown option or variable is probably a
+// misspelling of: all that are at the least distance, one letter for a short name, two for a
+// long one. Names that differ in digits alone are not misspelt.
+func Near(unknown string) []string {
+	limit := 2
+	if len(unknown) >= longName {
+		limit = 3
+	}
+	if strings.HasPrefix(unknown, "--") {
+		unknown = strings.ReplaceAll(strings.ToLower(unknown), "_", "-")
+	}
+	letters := func(name string) string {
+		return strings.Map(func(r rune) rune {
+			if '0' <= r && r <= '9' {
+				return -1
+			}
+			return r
+		}, name)
+	}
+	var found []string
+	for _, name := range all() {
+		if more := len(name) - len(unknown); max(more, -more) >= limit || letters(name) == letters(unknown) {
+			continue
+		}
+		switch d := near.Distance(unknown, name); {
+		case d < limit-1 || d < limit && len(found) == 0:
+			found, limit = []string{name}, d+1
+		case d < limit:
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// longName is the number of characters from which two letters of a name may be wrong.
+const longName = 14

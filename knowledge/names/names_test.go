@@ -25,3 +25,18 @@ func TestOptionAndVariable(t *testing.T) {
 	require.False(t, names.Option("--tensor-model-x"))
 	require.False(t, names.Variable("NCCL_MAGIC"))
 }
+
+func TestNear(t *testing.T) {
+	for unknown, want := range map[string][]string{
+		"NCCL_IB_TIMEOT":              {"NCCL_IB_TIMEOUT"},
+		"--nun-layers":                {"--num-layers"},
+		"--num-layres":                {"--num-layers"}, // two letters that changed places
+		"--Tensor_model_parallel_sze": {"--tensor-model-parallel-size"},
+		"--turbo-mode":                nil,
+		"NCCL_NO_SUCH_SWITCH":         nil,
+		"--fp9":                       nil, // a number is no misspelling
+	} {
+		require.Equal(t, want, names.Near(unknown), unknown)
+	}
+	require.Greater(t, len(names.Near("--mem-per-xpu")), 1, "several are as near")
+}
