@@ -94,12 +94,19 @@ func (r *reader) launch(c *Command) {
 		s.Launcher = Python
 		s.Program, s.ProgramArgs = c.Args[0], args
 	default:
-		if c.Step != nil && (c.By != nil || scriptFile(c.Args)) {
+		if c.Step != nil && (c.By != nil || scriptFile(c.Args)) || callsTorchrun(args) {
 			r.wrapper(c)
 		}
 		return
 	}
 	r.job.Starts = append(r.job.Starts, s)
+}
+
+// callsTorchrun reports whether a program of unknown text starts torchrun with the words
+// after it, as "oumi distributed torchrun -m oumi train" does.
+func callsTorchrun(args []Arg) bool {
+	i := slices.IndexFunc(args, func(a Arg) bool { return a.Text() == string(Torchrun) })
+	return i >= 0 && i+1 < len(args) && strings.HasPrefix(args[i+1].Text(), "-")
 }
 
 // scriptFile reports whether args run a shell script by its path, as ./train.sh and
