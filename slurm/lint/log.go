@@ -76,7 +76,7 @@ func logDirMissing(c *checker) {
 			continue
 		}
 		for _, x := range c.job.Commands {
-			if x.Name() != "mkdir" || x.Step != nil || x.Trap {
+			if x.Name() != "mkdir" || x.Step != nil || x.Trap || c.beforeSubmission(x) {
 				continue
 			}
 			for _, a := range x.Args[1:] {
@@ -87,6 +87,14 @@ func logDirMissing(c *checker) {
 			}
 		}
 	}
+}
+
+// beforeSubmission reports whether x runs in the same branch as an sbatch after it, so that
+// it runs before the job starts.
+func (c *checker) beforeSubmission(x *script.Command) bool {
+	return slices.ContainsFunc(c.job.Submissions, func(s *script.Submission) bool {
+		return s.Command.Seq > x.Seq && len(x.Branch) > 0 && slices.Equal(s.Command.Branch, x.Branch)
+	})
 }
 
 // fixedFolder returns the part of a folder before the first pattern such as %j.

@@ -120,3 +120,45 @@ func TestValuesFromOutsideAreOneWarning(t *testing.T) {
 	require.Contains(t, of("unset-variable", lang.ZH, lines...)[0].Fix, "export")
 	require.Equal(t, rules.Error, of("unset-variable", lang.EN, append(lines[:4:4], "  --c 1")...)[0].Severity, "two are forgotten")
 }
+
+// A script that submits itself makes the folder of its logs before it does.
+func TestAFolderMadeBeforeTheSubmissionIsThere(t *testing.T) {
+	head := []string{"#!/bin/bash", "#SBATCH --nodes=1 --output=logs/%j.out"}
+	require.Empty(t, of("log-dir-missing", lang.EN, append(head, "if [ -z $SLURM_JOB_ID ]; then", "mkdir -p logs", `sbatch "$0"`, "exit", "fi", "srun python /w/t.py")...))
+	require.Len(t, of("log-dir-missing", lang.EN, append(head, "mkdir -p logs", "srun python /w/t.py", `sbatch "$0"`)...), 1)
+	require.Len(t, of("log-dir-missing", lang.EN, append(head, "if [ -z $X ]; then", `sbatch "$0"`, "mkdir -p logs", "fi", "srun python /w/t.py")...), 1)
+}
+
+// A module may set the image of a container.
+func TestAModuleMaySetTheImage(t *testing.T) {
+	run := "srun singularity exec $SIF \\\n  python /w/t.py --seed $SEED"
+	found := of("unset-variable", lang.EN, "#!/bin/bash", "#SBATCH --nodes=1", "ml PyTorch/2.2", run)
+	require.Len(t, found, 1)
+	require.Equal(t, "$SEED", strings.SplitN(found[0].Message, ":", 2)[0])
+	require.Len(t, of("unset-variable", lang.EN, "#!/bin/bash", "#SBATCH --nodes=1", run), 2)
+}
+
+// The name of a variable in a comment does not say that the job is for debugging.
+func TestADebuggingJobSaysSo(t *testing.T) {
+	head := []string{"#!/bin/bash", "#SBATCH --nodes=1 --time=100:00:00", "export CUDA_LAUNCH_BLOCKING=1", "srun torchrun /w/t.py"}
+	require.Len(t, of("debug-left-on", lang.EN, append(head, "#export NCCL_DEBUG=INFO")...), 1)
+	require.Empty(t, of("debug-left-on", lang.EN, append(head, "# for debugging")...))
+}
+
+// sh looks for a script in the working directory, whatever its name is.
+func TestAScriptOfAShellIsInTheFolder(t *testing.T) {
+	require.Len(t, of("no-worktree-cd", lang.EN, "#!/bin/bash", "#SBATCH --nodes=2", "srun sh worker.sh"), 1)
+	require.Empty(t, of("no-worktree-cd", lang.EN, "#!/bin/bash", "#SBATCH --nodes=2", "srun worker.sh"), "the PATH has it")
+}
+
+// Words that a branch adds leave the others readable.
+func TestWordsAddedInABranchHideNoFault(t *testing.T) {
+	lines := []string{
+		"#!/bin/bash", "#SBATCH --nodes=2 --ntasks-per-node=8", `CMD="torchrun --nproc_per_node=8 --node_rank=\$SLURM_NODEID"`,
+		`CMD="$CMD --master_addr=\$(scontrol show hostname \$SLURM_NODELIST | head -n1) /w/t.py"`, `if [ -n "$MORE" ]; then CMD="$CMD $MORE"; fi`,
+		`SRUN="srun --container-image=a"`, `if [ -n "$M" ]; then SRUN="$SRUN --container-mounts=$M"; fi`, `$SRUN bash -c "$CMD"`,
+	}
+	require.Len(t, of("tasks-per-node", lang.EN, lines...), 1)
+	require.Equal(t, 4, of("scontrol-in-container", lang.EN, lines...)[0].Line)
+	require.Empty(t, of("early-rank-interpolation", lang.EN, lines...))
+}
