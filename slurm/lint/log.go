@@ -80,7 +80,7 @@ func logDirMissing(c *checker) {
 				continue
 			}
 			for _, a := range x.Args[1:] {
-				if creates(a.Value, dir) {
+				if creates(a.Value, dir) || len(x.Env.Dir) == 0 && inSubmitFolder(a.Value, dir) {
 					c.report(o.Line, o.String()+", mkdir "+a.Text())
 					return
 				}
@@ -116,6 +116,16 @@ func creates(v script.Value, dir string) bool {
 	}
 	// $SLURM_SUBMIT_DIR/logs
 	return !path.IsAbs(dir) && v.Unknown() && strings.HasSuffix(made, "/"+dir) && strings.Contains(made, "SUBMIT_DIR")
+}
+
+// inSubmitFolder reports whether v is $PWD/dir or $(pwd)/dir. Without a cd before it, that is the
+// folder from which sbatch ran.
+func inSubmitFolder(v script.Value, dir string) bool {
+	if len(v) != 2 || v[0].Ref == nil || path.Clean(v[1].Text) != "/"+dir {
+		return false
+	}
+	r := v[0].Ref
+	return r.Name == "PWD" || r.Kind == script.Output && len(r.Commands) == 1 && r.Commands[0].Name() == "pwd"
 }
 
 var (
