@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -174,7 +175,7 @@ func (m *importer) launcher(st *script.Start) {
 		m.spec.Launcher = Accelerate
 	case st.Launcher == script.Python && m.tasks(st) > 1:
 		m.spec.Launcher = Python
-		m.note(st.Line, st.Python.Text(), "srun starts one process for each GPU there; here torch.distributed.run starts those of a node", "原脚本由 srun 为每个 GPU 启动一个进程；这里由 torch.distributed.run 启动节点内的各进程")
+		m.note(st.Line, cmp.Or(st.Python.Text(), st.Program.Text()), "srun starts one process for each GPU there; here torch.distributed.run starts those of a node", "原脚本由 srun 为每个 GPU 启动一个进程；这里由 torch.distributed.run 启动节点内的各进程")
 	default:
 		m.spec.Launcher = Custom
 		for _, a := range st.Args {
@@ -278,6 +279,10 @@ func (m *importer) step(s *script.Step) {
 			continue // OptionsUnknown
 		}
 		if !m.job.Batch() && m.ownOption(s, o) {
+			continue
+		}
+		if m.spec.GPUsPerNode == nil && (o.Name == "gpus-per-node" || o.Name == "gres") {
+			m.options(script.Options{o}) // only the step names the GPUs
 			continue
 		}
 		m.narrower(o)

@@ -108,3 +108,47 @@ func TestABackslashAtTheEndIsNoArgument(t *testing.T) {
 	s, _ := job.Import("run.sh", []byte("#!/bin/bash\n#SBATCH --nodes=1\nsrun python /w/t.py --a b \\"))
 	require.Equal(t, []string{"--a", "b"}, s.Args)
 }
+
+// A script that starts its arguments is no program: the specification starts what it starts.
+func TestTheProgramBehindAWrapperIsImported(t *testing.T) {
+	s, notes := imported("#SBATCH --nodes=2 --ntasks-per-node=8", "srun ./bind.sh pretrain_gpt.py --bf16")
+	require.Equal(t, []string{"python", "pretrain_gpt.py", "--bf16"}, append([]string{s.Launcher, s.Script}, s.Args...))
+	require.Contains(t, notes, "bind.sh: this command before the program is not imported")
+	require.Contains(t, notes, "pretrain_gpt.py: srun starts one process for each GPU")
+	s, _ = imported("#SBATCH --nodes=2", `srun apptainer exec x.sif /host/adapt.sh bash -lc "cd /w; torchrun --nnodes 2 -m a.b c"`)
+	require.Equal(t, []string{"a.b", "c"}, append([]string{s.Script}, s.Args...))
+	s, _ = imported("#SBATCH --nodes=2", `srun bash -c "export A=1; $PROFILER torchrun --nproc_per_node 4 /w/t.py"`)
+	require.Equal(t, "t.py", s.Script)
+	s, _ = imported("#SBATCH --nodes=2", "srun ./run.sh config.yaml")
+	require.Equal(t, "run.sh", s.Script, "its argument is no program")
+}
+
+// Directives without GPUs leave them to the step.
+func TestTheStepMayAskForTheGPUs(t *testing.T) {
+	s, _ := imported("#SBATCH --nodes=16", "srun --gpus-per-node=8 --ntasks-per-node=8 python /w/t.py")
+	require.Equal(t, 8, *s.GPUsPerNode)
+	s, notes := imported("#SBATCH --nodes=16 --gpus-per-node=8", "srun --gpus-per-node=4 python /w/t.py")
+	require.Equal(t, 8, *s.GPUsPerNode)
+	require.Contains(t, notes, "takes all nodes and GPUs")
+}
+
+// A variable after a switch or after a flag's only value may be empty or several flags, and
+// cannot be a value.
+func TestAVariableThatIsNoValueIsLeftOut(t *testing.T) {
+	s, notes := imported("#SBATCH --nodes=1", "srun python /w/pretrain_gpt.py --train-iters $N --bf16 $RESET --use-flash-attn ${DATA[@]} --lr 1 $X --mine 2 $Y")
+	require.Equal(t, strings.Fields("--train-iters $N --bf16 --use-flash-attn --lr 1 --mine 2 $Y"), s.Args)
+	require.Contains(t, notes, "$RESET: the file does not show these words: they are left out")
+	require.Contains(t, notes, "$N: the file does not show this value")
+}
+
+// A place of a template is one word.
+func TestATemplateIsReadAsIfItWereFilled(t *testing.T) {
+	s, _ := imported("#SBATCH --nodes={{ nodes }}", "srun torchrun --nproc_per_node={{ gpus }} /w/t.py --config {{ config }}")
+	require.Equal(t, []string{"t.py", "--config", "{{config}}"}, append([]string{s.Script}, s.Args...))
+}
+
+// The parameters of the script have the numbers with which it is submitted.
+func TestAShiftedParameterKeepsItsNumber(t *testing.T) {
+	s, _ := imported("#SBATCH --nodes=1", "A=$1; shift", "B=$1; shift", "srun python /w/t.py --a $A --b $B --c $1")
+	require.Equal(t, strings.Fields("--a $1 --b $2 --c $3"), s.Args)
+}

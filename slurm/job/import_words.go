@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
@@ -22,7 +23,7 @@ func (m *importer) words(st *script.Start) {
 		m.note(st.Line, "-m "+st.Program.Text(), "a module is started through launcher: custom", "模块需通过 launcher: custom 启动")
 	}
 	words := st.Program.Text()
-	afterFlag := false
+	var at valueState
 	for _, a := range st.ProgramArgs {
 		word, shown := m.job.Filled(a.Value)
 		if st.Step != nil && word == ":" {
@@ -34,15 +35,41 @@ func (m *importer) words(st *script.Start) {
 		switch {
 		case shown:
 			m.spec.Args = append(m.spec.Args, word)
-		case manyWords(a.Value) && !afterFlag:
+		case manyWords(a.Value) && !at.after, at.complete && loneVariable(a.Value):
 			m.mark(Hidden, a.Line, word, "the file does not show these words: they are left out", "文件没有给出这些参数：已略去")
 		default:
 			m.mark(Hidden, a.Line, word, "the file does not show this value: write it out, nothing is expanded", "文件没有给出该值：请直接写出，此处不做展开")
 			m.spec.Args = append(m.spec.Args, word)
 		}
-		afterFlag = strings.HasPrefix(word, "--") && !strings.Contains(word, "=")
+		at = at.next(word)
 	}
 	m.choices(words)
+}
+
+// A valueState says what may follow a word of the program.
+type valueState struct {
+	flag     megatron.Flag // the last flag, if Megatron knows it
+	after    bool          // the word is a flag that takes a value
+	complete bool          // the word is a switch, or the only value of a flag
+}
+
+// next returns the state after word.
+func (v valueState) next(word string) valueState {
+	name, _, joined := strings.Cut(word, "=")
+	if !strings.HasPrefix(word, "--") {
+		return valueState{complete: v.after && v.flag.Name != "" && v.flag.Nargs == ""}
+	}
+	known, ok := megatron.LookupFlag(name)
+	if ok && known.Action != megatron.Store {
+		return valueState{complete: true}
+	}
+	return valueState{flag: known, after: !joined, complete: ok && joined && known.Nargs == ""}
+}
+
+// loneVariable reports whether v is one variable without quotes, which may be empty.
+func loneVariable(v script.Value) bool {
+	r := v.Only()
+	return r != nil && r.Kind == script.Variable && !v[0].Quoted
 }
 
 // home reports whether v begins with ~, which stands for a folder that the file does not

@@ -271,12 +271,16 @@ func (c *checker) debugJob() bool {
 			return true
 		}
 	}
-	if regexp.MustCompile(`(?i)debug|调试|排查|repro`).MatchString(c.comments()) {
+	if debugComment.MatchString(c.comments()) {
 		return true
 	}
 	o, has := c.job.Options.Get("time")
 	return has && shortLimit.MatchString(o.Text())
 }
+
+// debugComment matches a comment that says what the job is for, and not the name of a
+// variable such as NCCL_DEBUG in it.
+var debugComment = lazy.New(`(?i)(?:^|[^\w])debug|调试|排查|repro`)
 
 // shortLimit matches a time limit of half an hour or less.
 var shortLimit = lazy.New(`^(0?0:)?0?([12]?\d|30)(:\d+)?$`)

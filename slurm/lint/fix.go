@@ -393,5 +393,20 @@ func fixStatus(lines []string, f Finding) ([]string, bool) {
 	if out, ok := replaceIn(regexp.MustCompile(`\s*\|\|\s*(true|:)\s*$`), "")(lines, f); ok {
 		return out, true
 	}
-	return insertAt(lines, headEnd(lines), "set -e"), true
+	var saved []string
+	for _, l := range lines {
+		if m := savedStatus.FindStringSubmatch(l); m != nil {
+			saved = append(saved, m[1])
+		}
+	}
+	switch len(saved) {
+	case 0:
+		return insertAt(lines, headEnd(lines), "set -e"), true
+	case 1: // set -e would end the script before it looks at the status
+		return appendLine(`exit "$`+saved[0]+`"`)(lines, f)
+	}
+	return nil, false
 }
+
+// savedStatus matches an assignment that saves the status of the command before it.
+var savedStatus = lazy.New(`^\s*(\w+)=\$\?\s*(?:[;#]|$)`)

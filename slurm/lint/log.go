@@ -76,17 +76,25 @@ func logDirMissing(c *checker) {
 			continue
 		}
 		for _, x := range c.job.Commands {
-			if x.Name() != "mkdir" || x.Step != nil || x.Trap {
+			if x.Name() != "mkdir" || x.Step != nil || x.Trap || c.beforeSubmission(x) {
 				continue
 			}
 			for _, a := range x.Args[1:] {
-				if creates(a.Value, dir) {
+				if creates(a.Value, dir) || len(x.Env.Dir) == 0 && inSubmitFolder(a.Value, dir) {
 					c.report(o.Line, o.String()+", mkdir "+a.Text())
 					return
 				}
 			}
 		}
 	}
+}
+
+// beforeSubmission reports whether x runs in the same branch as an sbatch after it, so that
+// it runs before the job starts.
+func (c *checker) beforeSubmission(x *script.Command) bool {
+	return slices.ContainsFunc(c.job.Submissions, func(s *script.Submission) bool {
+		return s.Command.Seq > x.Seq && len(x.Branch) > 0 && slices.Equal(s.Command.Branch, x.Branch)
+	})
 }
 
 // fixedFolder returns the part of a folder before the first pattern such as %j.
@@ -108,6 +116,16 @@ func creates(v script.Value, dir string) bool {
 	}
 	// $SLURM_SUBMIT_DIR/logs
 	return !path.IsAbs(dir) && v.Unknown() && strings.HasSuffix(made, "/"+dir) && strings.Contains(made, "SUBMIT_DIR")
+}
+
+// inSubmitFolder reports whether v is $PWD/dir or $(pwd)/dir. Without a cd before it, that is the
+// folder from which sbatch ran.
+func inSubmitFolder(v script.Value, dir string) bool {
+	if len(v) != 2 || v[0].Ref == nil || path.Clean(v[1].Text) != "/"+dir {
+		return false
+	}
+	r := v[0].Ref
+	return r.Name == "PWD" || r.Kind == script.Output && len(r.Commands) == 1 && r.Commands[0].Name() == "pwd"
 }
 
 var (

@@ -88,6 +88,9 @@ func earlyRank(c *checker) {
 		for _, n := range rankVariables {
 			if v, ok := s.Env.Env(n); ok {
 				check(v, 0, n+"=")
+				if text, shown := v.Literal(); shown && strings.Contains(text, "$SLURM_") && !s.Launcher.Forks() {
+					c.reportThat(v.Line(), n+"="+text, neverExpanded)
+				}
 			}
 		}
 		for _, f := range s.Flags {

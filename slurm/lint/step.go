@@ -61,7 +61,7 @@ func noWorktree(c *checker) {
 		if s.Remote != nil && strings.Contains(strings.Join(script.Texts(s.Remote.Args), " "), "wdir") {
 			continue
 		}
-		if (s.Launcher == script.Wrapper || s.Flags.Has("no-python")) && !strings.Contains(s.Program.Text(), "/") {
+		if (s.Launcher == script.Wrapper || s.Flags.Has("no-python")) && !strings.Contains(s.Program.Text(), "/") && (s.Name() == s.Program.Text() || s.Flags.Has("no-python")) {
 			continue // the PATH has the program
 		}
 		c.report(cmp.Or(s.Program.Line, s.Line), s.Program.Text())

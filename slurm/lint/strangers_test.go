@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,4 +120,73 @@ func TestValuesFromOutsideAreOneWarning(t *testing.T) {
 	require.Contains(t, found[0].Message, "$DATA, $STEPS, $SIZE, $SEED: nothing here sets these variables")
 	require.Contains(t, of("unset-variable", lang.ZH, lines...)[0].Fix, "export")
 	require.Equal(t, rules.Error, of("unset-variable", lang.EN, append(lines[:4:4], "  --c 1")...)[0].Severity, "two are forgotten")
+}
+
+// A script that submits itself makes the folder of its logs before it does.
+func TestAFolderMadeBeforeTheSubmissionIsThere(t *testing.T) {
+	head := []string{"#!/bin/bash", "#SBATCH --nodes=1 --output=logs/%j.out"}
+	require.Empty(t, of("log-dir-missing", lang.EN, append(head, "if [ -z $SLURM_JOB_ID ]; then", "mkdir -p logs", `sbatch "$0"`, "exit", "fi", "srun python /w/t.py")...))
+	require.Len(t, of("log-dir-missing", lang.EN, append(head, "D=`pwd`", "mkdir -p $D/logs", "srun python /w/t.py")...), 1)
+	require.Len(t, of("log-dir-missing", lang.EN, append(head, "mkdir -p $PWD/logs", "srun python /w/t.py")...), 1)
+	require.Empty(t, of("log-dir-missing", lang.EN, append(head, "cd $W", "mkdir -p $PWD/logs", "srun python /w/t.py")...))
+	require.Len(t, of("log-dir-missing", lang.EN, append(head, "mkdir -p logs", "srun python /w/t.py", `sbatch "$0"`)...), 1)
+	require.Len(t, of("log-dir-missing", lang.EN, append(head, "if [ -z $X ]; then", `sbatch "$0"`, "mkdir -p logs", "fi", "srun python /w/t.py")...), 1)
+}
+
+// A module may set the image of a container.
+func TestAModuleMaySetTheImage(t *testing.T) {
+	run := "srun singularity exec $SIF \\\n  python /w/t.py --seed $SEED"
+	found := of("unset-variable", lang.EN, "#!/bin/bash", "#SBATCH --nodes=1", "ml PyTorch/2.2", run)
+	require.Len(t, found, 1)
+	require.Equal(t, "$SEED", strings.SplitN(found[0].Message, ":", 2)[0])
+	require.Len(t, of("unset-variable", lang.EN, "#!/bin/bash", "#SBATCH --nodes=1", run), 2)
+}
+
+// The name of a variable in a comment does not say that the job is for debugging.
+func TestADebuggingJobSaysSo(t *testing.T) {
+	head := []string{"#!/bin/bash", "#SBATCH --nodes=1 --time=100:00:00", "export CUDA_LAUNCH_BLOCKING=1", "srun torchrun /w/t.py"}
+	require.Len(t, of("debug-left-on", lang.EN, append(head, "#export NCCL_DEBUG=INFO")...), 1)
+	require.Empty(t, of("debug-left-on", lang.EN, append(head, "# for debugging")...))
+}
+
+// sh looks for a script in the working directory, whatever its name is.
+func TestAScriptOfAShellIsInTheFolder(t *testing.T) {
+	require.Len(t, of("no-worktree-cd", lang.EN, "#!/bin/bash", "#SBATCH --nodes=2", "srun sh worker.sh"), 1)
+	require.Empty(t, of("no-worktree-cd", lang.EN, "#!/bin/bash", "#SBATCH --nodes=2", "srun worker.sh"), "the PATH has it")
+}
+
+// Words that a branch adds leave the others readable.
+func TestWordsAddedInABranchHideNoFault(t *testing.T) {
+	lines := []string{
+		"#!/bin/bash", "#SBATCH --nodes=2 --ntasks-per-node=8", `CMD="torchrun --nproc_per_node=8 --node_rank=\$SLURM_NODEID"`,
+		`CMD="$CMD --master_addr=\$(scontrol show hostname \$SLURM_NODELIST | head -n1) /w/t.py"`, `if [ -n "$MORE" ]; then CMD="$CMD $MORE"; fi`,
+		`SRUN="srun --container-image=a"`, `if [ -n "$M" ]; then SRUN="$SRUN --container-mounts=$M"; fi`, `$SRUN bash -c "$CMD"`,
+	}
+	require.Len(t, of("tasks-per-node", lang.EN, lines...), 1)
+	require.Equal(t, 4, of("scontrol-in-container", lang.EN, lines...)[0].Line)
+	require.Empty(t, of("early-rank-interpolation", lang.EN, lines...))
+}
+
+// No shell reads the value of an exported variable again, so that a backslash there helps nobody.
+func TestARankInTheEnvironmentHasNoFixByBackslash(t *testing.T) {
+	const head = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=8 --time=9\ncd /w\n"
+	const script = head + "export RANK=$SLURM_PROCID\nsrun python train.py\n"
+	fixed, _, left := Fix([]byte(script), lang.EN)
+	require.NotContains(t, string(fixed), `\$SLURM_PROCID`)
+	require.True(t, slices.ContainsFunc(left, func(f Finding) bool { return f.Rule == "early-rank-interpolation" && f.Line == 4 }))
+	require.Contains(t, of("early-rank-interpolation", lang.EN, strings.Split(head+`export RANK=\$SLURM_PROCID`+"\nsrun python train.py", "\n")...)[0].Message, "no shell expands this")
+	require.Empty(t, of("early-rank-interpolation", lang.EN, strings.Split(head+`srun bash -c "RANK=\$SLURM_PROCID python train.py"`, "\n")...))
+}
+
+// A script that looks at the status itself goes on after a failure, and ends with the status.
+func TestTheFixForALostStatusKeepsWhatTheScriptDoes(t *testing.T) {
+	const run = "#!/bin/bash\n#SBATCH --nodes=1 --time=9 --gpus-per-node=8\nsrun uv run torchrun /w/train.py\n"
+	fix := func(more string) string {
+		fixed, _, _ := Fix([]byte(run+more), lang.EN)
+		return string(fixed)
+	}
+	require.Equal(t, run+"rc=$?\n[ $rc = 0 ] && echo done > s\necho END\nexit \"$rc\"\n", fix("rc=$?\n[ $rc = 0 ] && echo done > s\necho END\n"))
+	require.Contains(t, fix("echo END $?\n"), "set -e\n")
+	both := "a=$?\necho $a\ncheck\nb=$?\necho $b\n"
+	require.Equal(t, run+both, fix(both), "which of the two counts, a person decides")
 }

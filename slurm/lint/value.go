@@ -174,7 +174,7 @@ func unset(c *checker) {
 				}
 			case !launch || reserved.MatchString(e.Name) || e.Shell.Sourced || c.job.Inner || !c.job.Batch() && len(c.job.Steps) == 0:
 				continue
-			case badlyAssigned(c, e.Name):
+			case badlyAssigned(c, e.Name) || c.moduleImage(e.Name, x.Seq):
 				continue
 			default:
 				if c.mentions(e.Name) || !valueOf(x, e.Name, 0) {
@@ -196,6 +196,16 @@ func unset(c *checker) {
 		c.warnThat(first, strings.Join(given, ", "), textFromOutside)
 		c.out[len(c.out)-1].Fix = textGiveThem.In(c.lang)
 	}
+}
+
+// moduleImage reports whether the variable is the image of a container, and a module that was
+// loaded before may set it, as the PyTorch modules of LUMI do.
+func (c *checker) moduleImage(name string, seq int) bool {
+	return c.commandBefore(seq, func(y *script.Command) bool { return y.Name() == "module" || y.Name() == "ml" }) &&
+		slices.ContainsFunc(c.job.Containers, func(b *script.Container) bool {
+			r := b.Image.Only()
+			return r != nil && r.Name == name
+		})
 }
 
 // mentions reports whether the script names the variable without expanding it, as in a

@@ -202,12 +202,16 @@ func (r *reader) unset(c *Command, f frame) {
 }
 
 // shift removes positional parameters: one, or the given number of them. As in bash, a
-// number above the number of parameters removes none.
+// number above the number of parameters removes none. The parameters of the script itself are
+// unknown, and are only counted.
 func (r *reader) shift(c *Command, f frame) {
+	n, err := strconv.Atoi(cmp.Or(c.argText(1), "1"))
 	if f.args == nil {
+		if err == nil && n > 0 && f.loop == nil && len(f.branch) == 0 {
+			f.sh.shifted += n
+		}
 		return
 	}
-	n, err := strconv.Atoi(cmp.Or(c.argText(1), "1"))
 	if err != nil {
 		n = len(f.args.list) // the number is unknown, so all parameters become unknown
 	}

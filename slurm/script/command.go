@@ -321,14 +321,18 @@ type reading struct {
 // maxReadings is the most readings of one command.
 const maxReadings = 8
 
-// readings returns the possible forms of the command args. If the first word is a
-// variable that branches set, such as a launcher with and without srun, there is one
-// reading per value of the variable.
+// readings returns the possible forms of the command args. If a variable that branches set
+// is among the words that the first word expands to, such as a launcher with and without
+// srun or srun with and without a container, there is one reading per value of the variable.
 func (r *reader) readings(args []Arg, branch []Arm) []reading {
-	ref := args[0].Value.Only()
-	if ref == nil || args[0].Value[0].Quoted || ref.List() || len(ref.Alt) == 0 {
+	at := slices.IndexFunc(args, func(a Arg) bool {
+		ref := a.Value.Only()
+		return a.Word == args[0].Word && ref != nil && !a.Value[0].Quoted && !ref.List() && len(ref.Alt) > 0
+	})
+	if at < 0 {
 		return []reading{{args, branch}}
 	}
+	ref := args[at].Value.Only()
 	values := ref.Alt
 	if len(values) == 1 && !ref.Loop {
 		values = append([]Value{nil}, values...) // the variable may be unset
@@ -338,11 +342,11 @@ func (r *reader) readings(args []Arg, branch []Arm) []reading {
 		var l fieldList
 		l.split(v)
 		l.end()
-		var words []Arg
+		words := slices.Clone(args[:at])
 		for _, w := range l.out {
-			words = append(words, Arg{w, args[0].Line, args[0].Word})
+			words = append(words, Arg{w, args[at].Line, args[at].Word})
 		}
-		if words = append(words, args[1:]...); len(words) > 0 && len(out) < maxReadings {
+		if words = append(words, args[at+1:]...); len(words) > 0 && len(out) < maxReadings {
 			out = append(out, r.readings(words, r.branchOf(ref.Name, v, branch))...)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -103,6 +104,9 @@ func (r *reader) uncertain(sh *Shell, name string, x, y *Var) *Var {
 	}
 	v := &Var{Exported: x.Exported || y != nil && y.Exported, Line: x.Line, Array: x.Array || y != nil && y.Array}
 	ref := &Ref{Name: name, Line: x.Line, Shell: sh, Source: "$" + name, Guarded: true}
+	if y != nil && r.appended(v, ref, x, y) || y != nil && r.appended(v, ref, y, x) {
+		return v
+	}
 	for _, z := range []*Var{y, x} {
 		if z != nil {
 			ref.Alt = append(ref.Alt, z.Value)
@@ -116,6 +120,38 @@ func (r *reader) uncertain(sh *Shell, name string, x, y *Var) *Var {
 		v.Value = nil
 	}
 	return v
+}
+
+// appended sets v if long is short with words appended, as in ARGS="$ARGS --fp8" or
+// ARGS+=(--fp8): the common words are certain, and ref stands for the others.
+func (r *reader) appended(v *Var, ref *Ref, long, short *Var) bool {
+	if long.Array != short.Array || short.blank() {
+		return false
+	}
+	if long.Array {
+		n := len(short.Elems)
+		if len(long.Elems) == n && slices.EqualFunc(long.Elems, short.Elems, sameValue) {
+			v.Elems = short.Elems
+			return true
+		}
+		if len(long.Elems) <= n || !slices.EqualFunc(long.Elems[:n], short.Elems, sameValue) {
+			return false
+		}
+		ref.Index, ref.Alt = "@", long.Elems[n:]
+		v.Elems = append(slices.Clip(short.Elems), refValue(ref))
+		return true
+	}
+	n := len(short.Value)
+	if len(long.Value) <= n || !sameValue(long.Value[:n], short.Value) {
+		return false
+	}
+	tail := long.Value[n:]
+	if tail[0].Ref != nil || !strings.HasPrefix(tail[0].Text, " ") {
+		return false
+	}
+	ref.Alt = []Value{nil, tail}
+	v.Value = append(slices.Clip(short.Value), Piece{Text: " ", Line: tail[0].Line}, refValue(ref)[0])
+	return true
 }
 
 func (r *reader) ifClause(c *syntax.IfClause, f frame) {
@@ -162,21 +198,46 @@ func (r *reader) caseClause(c *syntax.CaseClause, f frame) {
 	for _, it := range c.Items {
 		arm := func(g frame) { r.stmts(it.Stmts, g) }
 		for _, p := range it.Patterns {
-			lit := p.Lit()
-			if lit == "*" {
-				complete = true
-			}
-			if known && lit != "" {
-				if ok, err := path.Match(lit, subject); err == nil && ok {
-					arm(f)
-					return
-				}
+			complete = complete || p.Lit() == "*"
+			pattern, shown := r.casePattern(p, f)
+			known = known && shown // an arm that may match hides those after it
+			if ok, err := path.Match(slashless(pattern), slashless(subject)); known && err == nil && ok {
+				arm(f)
+				return
 			}
 		}
 		arms = append(arms, arm)
 	}
 	r.branches(f, arms, complete, c)
 }
+
+// casePattern returns a pattern of case in the form of path.Match, in which a quoted
+// character stands for itself. ok is false if the file does not show the pattern.
+func (r *reader) casePattern(w *syntax.Word, f frame) (pattern string, ok bool) {
+	if lit := w.Lit(); lit != "" {
+		return lit, true
+	}
+	var b strings.Builder
+	for _, part := range w.Parts {
+		if lit, is := part.(*syntax.Lit); is {
+			b.WriteString(lit.Value)
+			continue
+		}
+		text, shown := joinWords(r.word(&syntax.Word{Parts: []syntax.WordPart{part}}, f)).Literal()
+		if !shown {
+			return "", false
+		}
+		b.WriteString(quotedPattern.Replace(text))
+	}
+	return b.String(), true
+}
+
+// slashless replaces the slash, which the patterns of path.Match treat in their own way and
+// those of case do not.
+func slashless(s string) string { return strings.ReplaceAll(s, "/", "\x01") }
+
+// quotedPattern takes the meaning from the characters of a pattern.
+var quotedPattern = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 func (r *reader) binary(c *syntax.BinaryCmd, f frame) {
 	x, y := f, f

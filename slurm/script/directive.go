@@ -133,7 +133,13 @@ func misspelt(line string) (word, rest string, ok bool) {
 	if !ok || len(word) < 6 || !optionLike(strings.TrimSpace(rest)) || near.Distance(strings.ToUpper(word), "#SBATCH") != 1 {
 		return "", "", false
 	}
-	return word, " " + rest, !strings.HasPrefix(word, "##")
+	return word, " " + rest, !switchedOff(word)
+}
+
+// switchedOff reports whether word is #SBATCH with a character before its S, as ##SBATCH
+// and #XSBATCH: so people switch a directive off.
+func switchedOff(word string) bool {
+	return len(word) > len("#SBATCH") && word[1] != 'S' && strings.HasSuffix(word, "SBATCH")
 }
 
 // optionLike reports whether s begins with an option of sbatch, such as "--time=…",

@@ -2,6 +2,7 @@ package script
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,6 +115,9 @@ type reader struct {
 
 var setLine = lazy.New(`(?m)^\s*(?:export\s+)?([A-Za-z_]\w*)=`)
 
+// templated matches a place of a template such as {{ nodes }}, which is a word once filled.
+var templated = regexp.MustCompile(`\{\{ *\w+ *\}\}`)
+
 // Read reads a script. It accepts any bytes.
 func Read(name string, src []byte) *Script { return (&reader{}).file(name, src) }
 
@@ -131,6 +135,7 @@ func (r *reader) file(name string, src []byte) *Script {
 		s.CRLF = 1 + strings.Count(body[:i], "\n")
 		body = strings.ReplaceAll(body, "\r\n", "\n")
 	}
+	body = templated.ReplaceAllStringFunc(body, func(m string) string { return strings.ReplaceAll(m, " ", "") })
 	body = strings.Map(func(r rune) rune {
 		if r == 0 || r == plainBracket || r == plainDollar {
 			return ' '

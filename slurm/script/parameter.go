@@ -28,6 +28,10 @@ func (r *reader) param(p *syntax.ParamExp, f frame, quoted, whole bool) (vs []Va
 	}
 	op := operator(p)
 	guarded := op == ":-" || op == "-" || op == ":?" || op == "?" || op == ":=" || op == "=" || op == ":+" || op == "+" || op == "!"
+	if n, err := strconv.Atoi(name); err == nil && n > 0 && f.args == nil && f.sh.shifted > 0 && op == "" {
+		name = strconv.Itoa(n + f.sh.shifted) // as whoever submits the script counts them
+		source = "$" + name
+	}
 	v, found := f.sh.vars[name]
 	e := Expansion{
 		Name:    name,

@@ -148,7 +148,7 @@ func TestDirectivesAreReadAsSbatchReadsThem(t *testing.T) {
 		require.Equal(t, c.ignored, d.Ignored, c.line)
 		require.Equal(t, c.fault, d.Fault.EN != "", "%s: %s", c.line, d.Fault.EN)
 	}
-	for _, prose := range []string{"##SBATCH --nodes=2", "# SBATCH --nodes=2", "# the #SBATCH lines are above", "echo '#SBATCH --x'"} {
+	for _, prose := range []string{"##SBATCH --nodes=2", "#XSBATCH --nodes=2", "#xSBATCH -N 2", "# SBATCH --nodes=2", "# the #SBATCH lines are above", "echo '#SBATCH --x'"} {
 		require.Empty(t, Read("", []byte("#!/bin/bash\n"+prose+"\n")).Jobs[0].Directives, prose)
 	}
 }

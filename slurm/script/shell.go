@@ -29,6 +29,8 @@ type Shell struct {
 	vars  map[string]*Var
 	funcs map[string]function
 	ended bool // exit was reached
+	// shifted is how many of the script's parameters shift has removed.
+	shifted int
 	// subshellOf is the shell that this subshell was forked from, or nil.
 	subshellOf *Shell
 }

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -94,12 +95,19 @@ func (r *reader) launch(c *Command) {
 		s.Launcher = Python
 		s.Program, s.ProgramArgs = c.Args[0], args
 	default:
-		if c.Step != nil && (c.By != nil || scriptFile(c.Args)) {
+		if c.Step != nil && (c.By != nil || scriptFile(c.Args)) || callsTorchrun(args) {
 			r.wrapper(c)
 		}
 		return
 	}
 	r.job.Starts = append(r.job.Starts, s)
+}
+
+// callsTorchrun reports whether a program of unknown text starts torchrun with the words
+// after it, as "oumi distributed torchrun -m oumi train" does.
+func callsTorchrun(args []Arg) bool {
+	i := slices.IndexFunc(args, func(a Arg) bool { return a.Text() == string(Torchrun) })
+	return i >= 0 && i+1 < len(args) && strings.HasPrefix(args[i+1].Text(), "-")
 }
 
 // scriptFile reports whether args run a shell script by its path, as ./train.sh and
@@ -133,8 +141,26 @@ func (r *reader) wrapper(c *Command) {
 		}
 		s.Program, s.ProgramArgs = rest[0], rest[1:]
 	}
+	if r.settling && startsProgram(s.ProgramArgs) {
+		r.start(c, s.ProgramArgs, c.Env.spawn(c.Place, Direct, c.Line), frame{sh: c.Env})
+		return
+	}
 	r.job.Starts = append(r.job.Starts, s)
 }
+
+// startsProgram reports whether args, the arguments of a script of unknown text, are a command
+// that it runs, as in "./bind.sh python train.py", "adapt.sh bash -c …" and "launch.sh train.py".
+func startsProgram(args []Arg) bool {
+	if len(args) == 0 {
+		return false
+	}
+	name := path.Base(args[0].Text())
+	return strings.HasSuffix(name, ".py") || len(args) > 1 && (launcherNames[name] || pythonName.MatchString(name) ||
+		slices.Contains(shells, name) && strings.HasPrefix(args[1].Text(), "-"))
+}
+
+// launcherNames are the commands that are launchers.
+var launcherNames = map[string]bool{"torchrun": true, "accelerate": true, "deepspeed": true, "ft_launcher": true}
 
 // pythonValues are the options of the Python interpreter that take a value.
 var pythonValues = []string{"-W", "-X", "--check-hash-based-pycs"}

@@ -39,6 +39,10 @@ var prefixes = map[string]prefix{
 func (r *reader) run(c *Command, f frame) {
 	name := c.Name()
 	if name == "" {
+		if unknownPrefix(c) && (c.Step != nil || r.settling) {
+			r.start(c, c.Args[1:], c.Env.spawn(c.Place, Direct, c.Line), f)
+			return
+		}
 		if c.Step != nil && c.By != nil {
 			r.wrapper(c)
 		}
@@ -71,6 +75,14 @@ func (r *reader) run(c *Command, f frame) {
 		return
 	}
 	r.launch(c)
+}
+
+// unknownPrefix reports whether a variable that the file does not show, and that may well be
+// empty, stands before a launcher, as in "$PROFILER torchrun …".
+func unknownPrefix(c *Command) bool {
+	ref := c.Args[0].Value.Only()
+	return ref != nil && ref.Kind == Variable && !ref.Positional && !c.Args[0].Value[0].Quoted && len(c.Args) > 2 &&
+		(launcherNames[c.Args[1].Text()] || pythonName.MatchString(c.Args[1].Text()))
 }
 
 // A handler evaluates a command that changes the shell or starts another command.
