@@ -60,6 +60,31 @@ func TestWhatAYesAgreesTo(t *testing.T) {
 	require.Equal(t, "a1", agreement(consent.Request{Digest: "a1"}))
 }
 
+// A token confirms the call of one caller, once, for ten minutes.
+func TestWhatATokenConfirms(t *testing.T) {
+	o, ok := operations.Lookup("cancel")
+	require.True(t, ok)
+	in, mine := &jobcontrol.CancelIn{Job: "4711"}, ops.Caller{Surface: ops.MCPHTTP, ID: "agent", User: "alice"}
+	now := time.Unix(1_800_000_000, 0)
+	all := newTokens()
+	all.now = func() time.Time { return now }
+	token := all.issue(digest(o, mine, in), "a1")
+	for _, other := range []ops.Caller{{Surface: ops.MCP, ID: "agent", User: "alice"}, {Surface: ops.MCPHTTP, ID: "other", User: "alice"}, {Surface: ops.MCPHTTP, ID: "agent", User: "bob"}} {
+		_, err := all.spend(token, digest(o, other, in))
+		require.ErrorContains(t, err, "does not belong to this call", other)
+	}
+	start := now
+	now = start.Add(tokenLife + time.Second)
+	_, err := all.spend(token, digest(o, mine, in))
+	require.ErrorContains(t, err, "older than 10 minutes")
+	now = start.Add(tokenLife)
+	agreed, err := all.spend(token, digest(o, mine, in))
+	require.NoError(t, err)
+	require.Equal(t, "a1", agreed)
+	_, err = all.spend(token, digest(o, mine, in))
+	require.ErrorContains(t, err, "used already")
+}
+
 // A command is shown as a tool call only if the tool has all of its arguments.
 func TestWhichArgumentsAToolTakes(t *testing.T) {
 	o, ok := operations.Lookup("cancel")
