@@ -13,6 +13,7 @@ import (
 	"time"
 
 	sdk "github.com/mark3labs/mcp-go/mcp"
+	sdkserver "github.com/mark3labs/mcp-go/server"
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/consent"
@@ -26,9 +27,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// An error lists at most twenty of its faults.
+// An error lists at most twenty of its faults, and no secret that Slurm or a job wrote into it.
 func TestAnErrorIsBounded(t *testing.T) {
-	e := &ops.Error{Message: lang.Same("wrong")}
+	e := &ops.Error{Message: lang.Same("no http://ada:hunter22@git"), Fix: lang.Same("not by http://ada:hunter22@git")}
+	said := refusal(e)
+	require.NotContains(t, said.Content[0].(sdk.TextContent).Text+string(said.StructuredContent.(json.RawMessage)), "hunter22")
 	for range 25 {
 		e.More = append(e.More, &ops.Error{Message: lang.Same("more")})
 	}
@@ -139,6 +142,23 @@ func TestOnlyAnUnknownSessionIsNotFound(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, deleted(known, mine, false), "it has ended")
 	require.Equal(t, http.StatusNotFound, deleted(known, "", false), "none is named")
 	require.Equal(t, http.StatusInternalServerError, deleted(known, given(), true), "a fault of ours")
+}
+
+// Nobody uses another caller's session, nor the same person by a token with other rights.
+func TestASessionIsItsCallers(t *testing.T) {
+	known := newSessions()
+	by := func(who ops.Caller) sdkserver.SessionIdManager {
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		return known.ResolveSessionIdManager(r.WithContext(withGrant(r.Context(), Grant{Caller: who})))
+	}
+	mine := ops.Caller{ID: "agent", User: "alice"}
+	id := by(mine).Generate()
+	_, err := by(mine).Validate(id)
+	require.NoError(t, err)
+	for _, other := range []ops.Caller{{ID: "other", User: "alice"}, {ID: "agent", User: "bob"}, {ID: "agent", User: "alice", ReadOnly: true}} {
+		_, err = by(other).Validate(id)
+		require.ErrorIs(t, err, errNoSession, other)
+	}
 }
 
 // deleted returns the status of a request that ends a session, as the library answers
