@@ -472,3 +472,21 @@ func TestARequestInAThreadIsAskedAgainThere(t *testing.T) {
 		require.Empty(t, told.Thread)
 	})
 }
+
+// Slack may fail to tell some members of a group: no operator loses a request by that.
+func TestARequestStaysWithEachMemberOfAGroup(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t, askingIn("S1"))
+		s.Members(map[string][]string{"S1": {"U5", "U6"}})
+		s.Slash("submit --yes " + spec)
+		s.Wait("both to have it", func(st slacktest.State) bool { return posted(st, "Approval needed") == 2 })
+		s.stop()
+		s.Members(map[string][]string{"S1": {"U5"}})
+		s.begin(askingIn("S1"))
+		s.Target(slacktest.ServeInMemory(t, s.bot.Handler()))
+		time.Sleep(time.Minute)
+		settled(t, s.store)
+		require.Equal(t, 2, posted(s.State(), "Approval needed"))
+	})
+}
