@@ -452,7 +452,8 @@ func TestARequestComesBackToTheApprovalChannel(t *testing.T) {
 	})
 }
 
-// A request that was made in a thread of a channel is asked again from there.
+// A request that was made in a thread of a channel is asked again from there; whoever made it in a
+// direct message is told directly, and not in its thread.
 func TestARequestInAThreadIsAskedAgainThere(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -465,5 +466,28 @@ func TestARequestInAThreadIsAskedAgainThere(t *testing.T) {
 		s.said("Only the person who asked")
 		s.PressLabel(told, "Ask again", "U1")
 		require.Equal(t, "C1", s.said("Approval needed").Channel)
+		other := strings.Replace(spec, "name: gpt", "name: other", 1)
+		s.Event(map[string]any{"type": "message", "channel_type": "im", "user": "U1", "channel": "DU1", "ts": "1700000002.000100", "text": "submit --yes " + other})
+		told = s.said("Nobody decided your request in time: submit", `"other"`)
+		require.Equal(t, "DU1", told.Channel)
+		require.Empty(t, told.Thread)
+	})
+}
+
+// Slack may fail to tell some members of a group: no operator loses a request by that.
+func TestARequestStaysWithEachMemberOfAGroup(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t, askingIn("S1"))
+		s.Members(map[string][]string{"S1": {"U5", "U6"}})
+		s.Slash("submit --yes " + spec)
+		s.Wait("both to have it", func(st slacktest.State) bool { return posted(st, "Approval needed") == 2 })
+		s.stop()
+		s.Members(map[string][]string{"S1": {"U5"}})
+		s.begin(askingIn("S1"))
+		s.Target(slacktest.ServeInMemory(t, s.bot.Handler()))
+		time.Sleep(time.Minute)
+		settled(t, s.store)
+		require.Equal(t, 2, posted(s.State(), "Approval needed"))
 	})
 }

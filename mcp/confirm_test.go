@@ -290,6 +290,14 @@ func TestCancellingSomebodyElsesJobIsRefused(t *testing.T) {
 	require.NotContains(t, r.Structured, "confirm_token")
 	require.Equal(t, slurm.Running, s.jobs["4712"].State)
 
+	cfg, _ := config(t, s)
+	operator := alice
+	operator.Operator = true
+	r = connect(t, serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": operator}}), map[string]string{"Authorization": "Bearer t"}).do("cancel", `{"job":"4712"}`)
+	require.True(t, r.IsError)
+	require.Contains(t, r.Text, "the job is not yours, so a person has to say yes to cancel")
+	require.NotContains(t, r.Structured, "confirm_token", "nor may an operator's agent say so itself")
+
 	own := c.do("cancel", `{"job":"4711"}`)
 	require.True(t, own.IsError)
 	require.Contains(t, own.Text, `"gpt-7b" of alice: RUNNING, 2 nodes, 16 GPUs, running for 1 h`)

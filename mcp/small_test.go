@@ -13,6 +13,7 @@ import (
 	"time"
 
 	sdk "github.com/mark3labs/mcp-go/mcp"
+	sdkserver "github.com/mark3labs/mcp-go/server"
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -25,9 +26,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// An error lists at most twenty of its faults.
+// An error lists at most twenty of its faults, and no secret that Slurm or a job wrote into it.
 func TestAnErrorIsBounded(t *testing.T) {
-	e := &ops.Error{Message: lang.Same("wrong")}
+	e := &ops.Error{Message: lang.Same("no http://ada:hunter22@git"), Fix: lang.Same("not by http://ada:hunter22@git")}
+	said := refusal(e)
+	require.NotContains(t, said.Content[0].(sdk.TextContent).Text+string(said.StructuredContent.(json.RawMessage)), "hunter22")
 	for range 25 {
 		e.More = append(e.More, &ops.Error{Message: lang.Same("more")})
 	}
@@ -46,6 +49,31 @@ func TestNobodySubmitsAgainToReadOn(t *testing.T) {
 	said := string(res.StructuredContent.(json.RawMessage))
 	require.Contains(t, said, "of 20 shown; plan shows all problems")
 	require.NotContains(t, said, "cursor")
+}
+
+// A token confirms the call of one caller, once, for ten minutes.
+func TestWhatATokenConfirms(t *testing.T) {
+	o, ok := operations.Lookup("cancel")
+	require.True(t, ok)
+	in, mine := &jobcontrol.CancelIn{Job: "4711"}, ops.Caller{Surface: ops.MCPHTTP, ID: "agent", User: "alice"}
+	now := time.Unix(1_800_000_000, 0)
+	all := newTokens()
+	all.now = func() time.Time { return now }
+	token := all.issue(digest(o, mine, in), "a1")
+	for _, other := range []ops.Caller{{Surface: ops.MCP, ID: "agent", User: "alice"}, {Surface: ops.MCPHTTP, ID: "other", User: "alice"}, {Surface: ops.MCPHTTP, ID: "agent", User: "bob"}} {
+		_, err := all.spend(token, digest(o, other, in))
+		require.ErrorContains(t, err, "does not belong to this call", other)
+	}
+	start := now
+	now = start.Add(tokenLife + time.Second)
+	_, err := all.spend(token, digest(o, mine, in))
+	require.ErrorContains(t, err, "older than 10 minutes")
+	now = start.Add(tokenLife)
+	agreed, err := all.spend(token, digest(o, mine, in))
+	require.NoError(t, err)
+	require.Equal(t, "a1", agreed)
+	_, err = all.spend(token, digest(o, mine, in))
+	require.ErrorContains(t, err, "used already")
 }
 
 // A command is shown as a tool call only if the tool has all of its arguments.
@@ -102,6 +130,23 @@ func TestOnlyAnUnknownSessionIsNotFound(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, deleted(known, mine, false), "it has ended")
 	require.Equal(t, http.StatusNotFound, deleted(known, "", false), "none is named")
 	require.Equal(t, http.StatusInternalServerError, deleted(known, given(), true), "a fault of ours")
+}
+
+// Nobody uses another caller's session, nor the same person by a token with other rights.
+func TestASessionIsItsCallers(t *testing.T) {
+	known := newSessions()
+	by := func(who ops.Caller) sdkserver.SessionIdManager {
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		return known.ResolveSessionIdManager(r.WithContext(withGrant(r.Context(), Grant{Caller: who})))
+	}
+	mine := ops.Caller{ID: "agent", User: "alice"}
+	id := by(mine).Generate()
+	_, err := by(mine).Validate(id)
+	require.NoError(t, err)
+	for _, other := range []ops.Caller{{ID: "other", User: "alice"}, {ID: "agent", User: "bob"}, {ID: "agent", User: "alice", ReadOnly: true}} {
+		_, err = by(other).Validate(id)
+		require.ErrorIs(t, err, errNoSession, other)
+	}
 }
 
 // deleted returns the status of a request that ends a session, as the library answers

@@ -1,9 +1,12 @@
 package mcp
 
 import (
+	"bufio"
 	"bytes"
+	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -31,6 +34,30 @@ func TestAnswersArriveThoughTheInputEnded(t *testing.T) {
 	require.Contains(t, all, `"protocolVersion":"2025-11-25"`)
 	require.Contains(t, all, `"version":"1.2.3"`)
 	require.Contains(t, all, `"id":"three"`)
+}
+
+// The end of the input is seen once each request has its answer, however long that takes.
+func TestTheInputEndsWhenAllIsAnswered(t *testing.T) {
+	const list = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
+	for lines, waits := range map[string]bool{
+		list: true,
+		list + "\n" + `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`: false,
+		`{"jsonrpc":"2.0","id":2,"method":"subscriptions/listen"}`:                                    false,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`:                                      false,
+		`{"jsonrpc":"2.0","id":2,"result":{}}`:                                                        false,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			due := &pending{ids: map[string]bool{}, changed: make(chan struct{}, 1)}
+			r := &lineReader{in: bufio.NewReader(strings.NewReader(lines + "\n")), due: due}
+			ended := false
+			go func() { _, _ = io.ReadAll(r); ended = true }()
+			synctest.Wait()
+			require.Equal(t, !waits, ended, lines)
+			due.done("2")
+			synctest.Wait()
+			require.True(t, ended, lines)
+		})
+	}
 }
 
 func TestALineThatIsTooLongOrTooDeepIsRefusedAndTheNextIsServed(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -15,7 +16,7 @@ import (
 // command needs to check its own writes.
 type output struct {
 	to   io.Writer
-	lost func() // called once, when a write failed
+	lost func() // called where a write fails
 
 	mu  sync.Mutex
 	err error
@@ -26,14 +27,9 @@ func (o *output) Write(p []byte) (int, error) {
 	n, err := o.to.Write(p)
 	if err != nil {
 		o.mu.Lock()
-		first := o.err == nil
-		if first {
-			o.err = err
-		}
+		o.err = cmp.Or(o.err, err)
 		o.mu.Unlock()
-		if first {
-			o.lost()
-		}
+		o.lost()
 	}
 	return n, err
 }

@@ -120,3 +120,49 @@ func TestASpecificationThatIsRedirected(t *testing.T) {
 	var out strings.Builder
 	require.Zero(t, run(t.Context(), []string{"--cluster", "local", "plan", "-"}, streams{in: in, out: &out, err: &out}), out.String())
 }
+
+// Of several calls in one, the first that fails gives the exit code, a verdict that is not good included.
+func TestTheFirstFailureOfSeveralGivesTheExitCode(t *testing.T) {
+	t.Setenv("MEGATRON_OPS_STATE_DIR", t.TempDir())
+	const unknown, bad = `{"job":"99"}`, `{"job":"no id"}`
+	const refused, good = `{"spec":{"gpu":"h100","nodes":1,"worktree":"/w","args":["--num-layers","3"]}}`, `{"word":"NODE_FAIL"}`
+	for _, c := range []struct {
+		command, documents string
+		code               int
+	}{
+		{"status", unknown + bad, 5},
+		{"status", bad + unknown, 2},
+		{"plan", refused + `{"from":"99"}`, 3},
+		{"plan", `{"from":"99"}` + refused, 5},
+		{"explain", good + good, 0},
+	} {
+		for _, format := range []string{"text", "json"} {
+			var out strings.Builder
+			words := []string{"--cluster", "local", "-o", format, c.command, "--input", "-"}
+			require.Equal(t, c.code, run(t.Context(), words, streams{in: strings.NewReader(c.documents), out: &out, err: &out}), "%s %s: %s", c.command, c.documents, out.String())
+			if format == "json" && c.code == 0 {
+				require.Equal(t, 2, strings.Count(out.String(), "\n"), "a line each")
+			}
+		}
+	}
+}
+
+// Whoever interrupts a command reads no error for it.
+func TestAnInterruptIsNoError(t *testing.T) {
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	interrupt(signalExit(os.Interrupt))
+	var said strings.Builder
+	sh := &shell{streams: streams{out: &said, err: &said}}
+	require.Equal(t, 130, sh.exit(ctx, fmt.Errorf("while it waits: %w", context.Canceled)))
+	require.Empty(t, said.String())
+}
+
+// The flag that unfolds an answer may stand before and after the command; behind a dash it is the program's.
+func TestAnAnswerIsUnfolded(t *testing.T) {
+	for words, unfolded := range map[string]bool{"plan": false, "-v plan": true, "plan --verbose": true, "plan -- -v": false} {
+		sh := &shell{}
+		_, err := sh.globalFlags(strings.Fields(words))
+		require.NoError(t, err)
+		require.Equal(t, unfolded, sh.verbose, words)
+	}
+}

@@ -85,21 +85,16 @@ func (f *Follower) checkLoop(ctx context.Context, st *store.Store) {
 
 // track keeps a running or pending job for checkLoop, and drops a job in another state.
 func (f *Follower) track(j slurm.Job) {
+	if j.State != slurm.Running && j.State != slurm.Pending {
+		f.untrack(j)
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	k := key(j.Cluster, j.ID)
-	switch j.State {
-	case slurm.Running, slurm.Pending:
-		f.live[k] = j
-	default:
-		delete(f.live, k)
-	}
-	if j.State != slurm.Pending {
-		delete(f.asked, k)
-	}
+	f.live[key(j.Cluster, j.ID)] = j
 }
 
-// untrack drops a job that no watcher follows any more.
+// untrack drops a job that has ended, or that no watcher follows any more.
 func (f *Follower) untrack(j slurm.Job) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,8 +1,10 @@
 package follow
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"sync"
@@ -185,6 +187,9 @@ func TestAChainsNextJobIsTakenUp(t *testing.T) {
 	q.jobs = append(q.jobs, third)
 	l.f.adoptNext(t.Context(), l.st, l.job)
 	require.Len(t, *told, 1, "the job after the next is not a second next one")
+	next.StartedAt = &at
+	l.f.adoptNext(t.Context(), l.st, next)
+	require.Len(t, *told, 1, "the last job of a chain has no next job, whatever else is in the queue")
 
 	// A job that was submitted here is nobody's next job.
 	l, q, told = newQueue(t, `{"name":"gpt","chain":2}`)
@@ -193,14 +198,6 @@ func TestAChainsNextJobIsTakenUp(t *testing.T) {
 	require.NoError(t, l.st.Adopt(t.Context(), store.Submission{Key: "own", Token: "own", Cluster: "bench", JobID: "80", Owner: "ada", Spec: []byte(`{}`), CreatedAt: at}))
 	l.f.adoptNext(t.Context(), l.st, l.job)
 	require.Empty(t, *told)
-	*told = make([]News, 1)
-
-	// The last job of a chain has no next job, whatever else is in the queue.
-	later := next
-	later.ID = "81"
-	q.jobs, next.StartedAt = []slurm.Job{later}, &at
-	l.f.adoptNext(t.Context(), l.st, next)
-	require.Len(t, *told, 1)
 }
 
 // Failures belong to one incident if the jobs ended within its window, no matter when
@@ -434,16 +431,39 @@ func TestAStartTakesUpWhatStillRuns(t *testing.T) {
 	go func() { l.f.watchSubmissions(ctx, l.st); close(done) }()
 	require.Eventually(t, func() bool { return len(w.Watched()) >= 3 }, time.Minute, time.Millisecond)
 	// Another server's clock is behind.
-	late := store.Submission{Key: "late", Token: "late", Cluster: "bench", JobID: "75", Owner: "ada", Spec: []byte(`{}`), CreatedAt: time.Now().Add(-clockSkew / 2)}
+	late := store.Submission{Key: "late", Token: "late", Cluster: "bench", JobID: "75", Owner: "ada", Spec: []byte(`{}`), CreatedAt: time.Now().Add(-5 * time.Minute)}
 	require.NoError(t, l.st.Adopt(t.Context(), late))
 	require.Eventually(t, func() bool { return len(w.Watched()) >= 4 }, time.Minute, time.Millisecond)
+	watched := func() (ids []slurm.JobID) {
+		for _, j := range w.Watched() {
+			ids = append(ids, j.ID)
+		}
+		return ids
+	}
+	require.Equal(t, []slurm.JobID{"69", "72", "73", "75"}, watched())
+
+	w.Clear()
+	next := late
+	next.Key, next.Token, next.JobID = "next", "next", "76"
+	require.NoError(t, l.st.Adopt(t.Context(), next))
+	require.Eventually(t, func() bool { return len(w.Watched()) > 0 }, time.Minute, time.Millisecond)
 	stop()
 	<-done
-	var ids []slurm.JobID
-	for _, j := range w.Watched() {
-		ids = append(ids, j.ID)
+	require.Equal(t, []slurm.JobID{"76"}, watched(), "a job that was let go is not followed again")
+}
+
+// What the follower misses while its store fails is in the log.
+func TestAStoreThatFailsIsLogged(t *testing.T) {
+	l := newLife(t)
+	lines, wrote := io.Pipe()
+	l.f.Log, l.f.Interval = slog.New(slog.NewTextHandler(wrote, nil)), time.Hour
+	require.NoError(t, l.st.Close())
+	go l.f.watchSubmissions(t.Context(), l.st)
+	read := bufio.NewScanner(lines)
+	for _, missed := range []string{"what was begun and not answered could not be looked for", "jobs that have ended could not be read", "submissions could not be read"} {
+		require.True(t, read.Scan())
+		require.Contains(t, read.Text(), missed)
 	}
-	require.Equal(t, []slurm.JobID{"69", "72", "73", "75"}, ids)
 }
 
 // A job that has ended, submitted here or not, is followed again after a start if somebody has

@@ -92,10 +92,11 @@ func (s *site) browser() browser {
 	return browser{&http.Client{Jar: jar}, s}
 }
 
-// as is a browser in which this user is signed in.
+// as is a browser in which this user is signed in; whether the sign-in came from an operator does not
+// count.
 func (s *site) as(user string) browser {
 	s.t.Helper()
-	link, err := web.Link(s.t.Context(), s.svc, ops.Caller{ID: user, User: user}, "")
+	link, err := web.Link(s.t.Context(), s.svc, ops.Caller{ID: user, User: user, Operator: true}, "")
 	require.NoError(s.t, err)
 	b := s.browser()
 	status, body := b.get(link)
@@ -159,6 +160,8 @@ func TestJobsAreListedChosenAndPaged(t *testing.T) {
 	require.Equal(t, 200, status)
 	require.Equal(t, 50, strings.Count(body, ">many<"))
 	require.Contains(t, body, "3 / 201 (10001)")
+	require.Contains(t, body, `"/web/jobs?page=2&amp;state=waiting"`)
+	require.Contains(t, body, `"/web/jobs?page=4&amp;state=waiting"`)
 	require.Less(t, len(body), 60_000, "a page, whatever the queue is")
 }
 
@@ -193,8 +196,11 @@ func TestOneJobIsShownWithItsCauseAndItsLog(t *testing.T) {
 	require.Contains(t, body, "failed")
 	require.Contains(t, body, "1 × 8 GPU")
 	require.Contains(t, body, "Submit again")
+	require.Contains(t, body, `<option value="0" selected>gpt-7.out</option>`)
 	_, body = b.get("/web/jobs/test/7/diagnosis")
 	require.Contains(t, body, "GPU out of memory")
+	require.Contains(t, body, "Halve --micro-batch-size")
+	require.NotContains(t, body, "<table", "its evidence leads into the logs instead")
 	require.Regexp(t, `data-file="0" data-line="43" data-why="cause"`, body)
 
 	var w struct {
@@ -351,6 +357,16 @@ func TestWhatIsHeldWaitsForAnOperator(t *testing.T) {
 	status, body = b.post("/web/do", form)
 	require.Equal(t, 403, status)
 	require.Contains(t, body, "root has declined this cancel: too soon")
+
+	// A person's agent waits for an operator here too.
+	_, err := s.svc.Approved(t.Context(), ops.Caller{Surface: ops.MCP, ID: "alice", User: "alice"}, "cancel", map[string]string{"job": "5"}, "", nil, "digest", nil)
+	require.NoError(t, err)
+	_, body = operator.get("/web/approvals")
+	id = regexp.MustCompile(`/web/approvals/([^"]+)"`).FindStringSubmatch(body)[1]
+	status, _ = b.post("/web/approvals/"+id, url.Values{"decision": {"approve"}})
+	require.Equal(t, 403, status)
+	_, body = operator.get("/web/approvals")
+	require.Contains(t, body, id)
 
 	// An operator asks nobody.
 	s = newSite(t, func(c *web.Config) {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -15,11 +16,14 @@ import (
 // when the submission has its result.
 func TestOneSubmissionAtATime(t *testing.T) {
 	const token = "abcdefgh1"
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "locks")
 	require.True(t, Abandoned(dir, token), "nobody is at work on it")
 	first, err := TakeLock(t.Context(), dir, token)
 	require.NoError(t, err)
 	require.False(t, Abandoned(dir, token))
+	info, err := os.Stat(dir)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o700), info.Mode().Perm(), "nobody else can hold a submission up")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err = TakeLock(ctx, dir, token)

@@ -164,10 +164,12 @@ func TestNodesAreResumedByOperatorsOnceAgreed(t *testing.T) {
 }
 
 // The leftover processes of one's own ended jobs are shown before they are ended, in
-// one language.
+// one language. Those of a running job are spared, an array's task included, whose processes
+// carry its own number.
 func TestLeftProcessesAreShownBeforeTheyAreEnded(t *testing.T) {
 	t.Parallel()
 	y := &threeNodes{left: "motd\ngpu2\t9\t4711\t70\tpython b\ngpu1\tx\t1\t1\tno pid\ngpu1\t8\t\t3700\tsleep\tinf\n"}
+	y.KnownJobs = map[slurm.JobID]slurm.Job{"4720_3": {ID: "4720_3", RawID: "4723", User: "alice", State: slurm.Running}}
 	c := opstest.NewCall(t, &opstest.Site{})
 	c.Clusters["test"] = y
 	out, err := opstest.Do(t, c, Cleanup(), "gpu[1-2]", "--match", "x", "--loose")
@@ -175,7 +177,7 @@ func TestLeftProcessesAreShownBeforeTheyAreEnded(t *testing.T) {
 	require.Equal(t, "this ends 2 processes of alice on gpu[1-2]: gpu1 8 sleep\tinf, gpu2 9 python b", ops.AsError(err).Message.EN)
 	require.Contains(t, ops.AsError(err).Message.ZH, "将结束 alice 在 gpu[1-2] 上的 2 个进程：")
 	require.False(t, out.(CleanupOut).Ended)
-	require.Equal(t, []string{"x", "1"}, y.visited.Argv[7:])
+	require.Equal(t, []string{"4720_3 4723", "x", "1"}, y.visited.Argv[6:])
 	require.Equal(t, Leftover{Node: "gpu2", PID: 9, JobID: "4711", ElapsedS: 70, Command: "python b"}, out.(CleanupOut).Processes[1])
 	require.Equal(t, []string{"visit list"}, y.did)
 	out, err = opstest.Do(t, c, Cleanup(), "gpu1", "--yes")

@@ -44,6 +44,14 @@ func TestPlanKnowsTheSitesPresets(t *testing.T) {
 	}
 }
 
+// A program of one's own is nothing that Megatron would refuse.
+func TestAProgramThatIsNotMegatronsIsNotRefused(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	out := planned(t, c, "--worktree", "/w", "--nodes", "1", "--gpus-per-node", "0", "--time", "5", "--launcher", "custom", "--launcher-argv", "bash", "--script", "own.sh")
+	require.True(t, out.OK)
+	require.Contains(t, opstest.Text(t, out, lang.EN), "Megatron's rules do not apply to its arguments")
+}
+
 // Files are checked on the machine that holds them, with the rights of the caller.
 func TestWhoseFilesAPlanLooksAt(t *testing.T) {
 	tree := worktreeOf(t, "0", "17", "1")

@@ -66,9 +66,12 @@ func TestARecipeIsFilledByWhatIsAskedFor(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 1}, []int{*s.Nodes, *s.GPUsPerNode})
 
-	s, err = ReadSpec(c, SpecIn{GPUs: 16, Spec: job.Spec{Worktree: "/w"}})
-	require.NoError(t, err)
-	require.Equal(t, 2, *s.Nodes)
+	none := 0
+	for _, given := range []*int{nil, &none} {
+		s, err = ReadSpec(c, SpecIn{GPUs: 16, Spec: job.Spec{Worktree: "/w", GPUsPerNode: given}})
+		require.NoError(t, err)
+		require.Equal(t, 2, *s.Nodes)
+	}
 }
 
 // A recipe fills nodes of the site's size.

@@ -53,7 +53,9 @@ func TestTheCodeOfAJobIsKnown(t *testing.T) {
 		words[slices.Index(words, "/lustre/m")] = dir
 		out, err := opstest.Do(t, c, launch.Submit(), words...)
 		require.NoError(t, err, name)
-		of := launch.SourceOf(t.Context(), c, "test", *out.(launch.SubmitOut).JobID)
+		id := *out.(launch.SubmitOut).JobID
+		of := launch.SourceOf(t.Context(), c, "test", id)
+		require.Equal(t, of, launch.SourceOf(t.Context(), c, "test", id+"_2"), "an array's task has the array's")
 		require.Equal(t, tt.known, of != nil, name)
 		require.Nil(t, launch.SourceOf(t.Context(), c, "test", "99999"), "another job's is not known")
 		if tt.asks {

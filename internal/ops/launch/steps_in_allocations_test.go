@@ -48,6 +48,7 @@ func callWithAllocation(t *testing.T) (*ops.Call, *stepSite) {
 		"5": {ID: "5", User: "alice", State: slurm.Running, Nodes: []string{"a1", "a2", "a3", "a4"}, GPUs: 32},
 		"7": {ID: "7", User: "alice", State: slurm.Running, Nodes: []string{"gpu1", "gpu2"}, GPUs: 16},
 		"8": {ID: "8", User: "alice", State: slurm.Pending},
+		"6": {ID: "6", User: "alice", State: slurm.Running, Nodes: []string{"gpu5", "gpu6"}, GPUs: 16},
 		"9": {ID: "9", User: "bob", State: slurm.Running, Nodes: []string{"gpu3", "gpu4"}, GPUs: 16},
 	}}, steps: map[string]slurm.JobID{}, step: slurm.Job{State: slurm.Completed, User: "alice"}}
 	c := opstest.NewCall(t, h.Site)
@@ -92,6 +93,9 @@ func TestAStepIsStartedInAnAllocationAgainAndAgain(t *testing.T) {
 	}
 	require.True(t, out.(launch.SubmitOut).AlreadySubmitted)
 	require.Len(t, h.launched, 3, "one key, one launch")
+	out, err = opstest.Do(t, c, launch.Submit(), into("6", "--yes", "--idempotency-key", "k")...)
+	require.NoError(t, err)
+	require.Equal(t, slurm.JobID("6.0"), *out.(launch.SubmitOut).JobID, "a key is of one allocation")
 }
 
 func TestAnAllocationMustBeOnesOwnAndFit(t *testing.T) {
@@ -103,7 +107,7 @@ func TestAnAllocationMustBeOnesOwnAndFit(t *testing.T) {
 	}{
 		"waits":         {into("8", "--yes"), ops.BadInput, "job 8 is PENDING and has no nodes"},
 		"another's":     {into("9", "--yes"), ops.NotAllowed, "belongs to bob"},
-		"unknown":       {into("6", "--yes"), ops.NotFound, "not known"},
+		"unknown":       {into("4", "--yes"), ops.NotFound, "not known"},
 		"no id":         {into("x", "--yes"), ops.BadInput, "is not a job id"},
 		"other size":    {into("5", "--yes"), ops.BadInput, "2 nodes are requested, and job 5 has 4"},
 		"too many GPUs": {into("7", "--yes", "--gpus-per-node", "16"), ops.BadInput, "job 7 has 8"},

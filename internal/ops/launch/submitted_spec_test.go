@@ -57,6 +57,27 @@ func TestAJobIsSubmittedAgainWithChanges(t *testing.T) {
 	require.ErrorContains(t, err, "not known")
 }
 
+// Errors of the plan and a script other than the agreed one stop a submission; only the errors
+// yield to force.
+func TestWhatStopsASubmission(t *testing.T) {
+	s := &opstest.Site{}
+	c := opstest.NewCall(t, s)
+	wrong := append(slices.Clone(opstest.GoodJob), "--num-query-groups", "3", "--group-query-attention")
+	out, err := opstest.Do(t, c, Submit(), append([]string{"--yes"}, wrong...)...)
+	require.NoError(t, err)
+	require.Contains(t, out.(SubmitOut).Refused, "the plan has errors: ")
+	require.True(t, out.(SubmitOut).Found())
+	c.Agreed = strings.Repeat("0", 64)
+	_, err = opstest.Do(t, c, Submit(), append([]string{"--yes", "--force"}, wrong...)...)
+	require.Equal(t, ops.NotAllowed, ops.AsError(err).Code)
+	require.ErrorContains(t, err, "the script is not the one that was agreed to")
+	require.Empty(t, s.Submitted)
+	c.Agreed = ""
+	_, err = opstest.Do(t, c, Submit(), append([]string{"--yes", "--force"}, wrong...)...)
+	require.NoError(t, err)
+	require.Len(t, s.Submitted, 1)
+}
+
 // An array keeps its limit of tasks at a time; a sweep that replaces another counts its
 // own points.
 func TestAnArrayIsSubmittedAgainWithItsLimit(t *testing.T) {

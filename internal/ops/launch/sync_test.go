@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -78,6 +79,31 @@ func TestAYesIsForTheDifferenceThatWasShown(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(dir, "secret.env")))
 	c.Shown = ""
 	require.Nil(t, run(), "--yes was shown nothing")
+}
+
+// Nor does a yes to a submission with a transfer: nothing is submitted from a tree that nobody saw.
+func TestAYesToASubmissionIsForTheTreeThatWasShown(t *testing.T) {
+	dir := t.TempDir()
+	opstest.Write(t, filepath.Join(dir, "train.py"), "print(1)\n")
+	to := &acceptingReceiver{Site: &opstest.Site{OfKind: "ssh"}}
+	c := opstest.NewCall(t, to.Site)
+	c.Clusters = map[string]ops.Cluster{c.Default: to}
+	words := append([]string{"--sync"}, opstest.GoodJob...)
+	words[slices.Index(words, "/lustre/m")] = dir
+	submit := func() error {
+		_, err := opstest.Do(t, c, launch.Submit(), words...)
+		return err
+	}
+	first := ops.AsError(submit())
+	require.True(t, first.Confirm)
+	c.Confirmed, c.Shown = true, first.Shown
+	opstest.Write(t, filepath.Join(dir, "secret.env"), "TOKEN=x\n")
+	second := ops.AsError(submit())
+	require.True(t, second.Confirm)
+	require.Empty(t, to.Submitted)
+	c.Shown = second.Shown
+	require.NoError(t, submit())
+	require.Equal(t, []int{1, 1}, []int{to.brought, len(to.Submitted)})
 }
 
 // A differingReceiver has a fixed difference and fixed jobs in its folder.
