@@ -96,13 +96,12 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 		Pulse: files.Pulse, GPUUse: files.GPUUse, Tracked: files.Tracked, CancelledBy: by, NodesAway: byReason(nodesAway(ctx, cl, j)[j.ID]),
 	}
 	// Over ssh the person may have another user name on the cluster than here.
-	sub, known := c.Submission(ctx, cl.Name(), j.ID)
-	ok := known && sub.Became(j) // otherwise it is an earlier job's
+	sub, ok, reused := c.SubmissionOf(ctx, cl.Name(), j)
 	own := ok && sub.Owner == c.Who.User || c.MayChange(j) == nil
 	if s, ok := c.SpecOfJob(ctx, cl.Name(), j); ok && c.Who.Surface == ops.Shell && own {
 		out.Spec = &s
 	}
-	if own && (ok || !known) {
+	if own && !reused {
 		out.Source = launch.SourceOf(ctx, c, cl.Name(), j.ID)
 	}
 	if out.Source != nil && c.Who.Surface != ops.Shell {

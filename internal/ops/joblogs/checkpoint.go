@@ -132,8 +132,8 @@ func Checkpoint(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) *
 // LastSaved returns the iteration and time of the last complete checkpoint in the folder to which a job
 // of megatron-ops saves. ok is false where there is none with a number, or where it cannot be read from
 // here.
-func LastSaved(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (iteration int, at time.Time, ok bool) {
-	s, known := c.SpecOf(ctx, cluster, id)
+func LastSaved(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) (iteration int, at time.Time, ok bool) {
+	s, known := c.SpecOfJob(ctx, cluster, j)
 	if !known {
 		return 0, time.Time{}, false
 	}

@@ -248,8 +248,8 @@ func (o *DiagnoseOut) offerChange(ctx context.Context, c *ops.Call, j slurm.Job)
 	if o.NoLog.EN != "" {
 		return
 	}
-	if sub, ours := c.Submission(ctx, j.Cluster, j.ID); ours && !sub.Became(j) {
-		return // its specification is an earlier job's
+	if _, _, reused := c.SubmissionOf(ctx, j.Cluster, j); reused {
+		return // the specification is an earlier job's
 	}
 	var unknown error
 	if o.Fix, unknown = launch.PatchFor(ctx, c, j.Cluster, j.ID, o.Report); unknown != nil && o.Found() {
@@ -456,7 +456,7 @@ func (finder *logFinder) files(ctx context.Context, c *ops.Call, cluster string,
 		}
 	}
 	if len(named) == 0 {
-		sub, ok := c.SubmissionOf(ctx, cluster, j)
+		sub, ok, _ := c.SubmissionOf(ctx, cluster, j)
 		if !ok {
 			return finder.unnamed(ctx, c, cluster, j)
 		}
