@@ -197,6 +197,9 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 	case o.State == slurm.Cancelled && o.ElapsedS == 0: // the job never ran, so it left no log
 	case o.State.Ended() && o.State != slurm.Completed:
 		d.Next = []string{"diagnose " + string(o.ID)}
+		if o.Checkpoint != nil && o.Checkpoint.Resume != "" {
+			d.Next = append(d.Next, o.Checkpoint.Resume)
+		}
 	}
 	return d
 }

@@ -53,8 +53,10 @@ type DiagnoseOut struct {
 	// its own: what that means, and what to do.
 	OtherLimit string `json:"other_limit,omitempty"`
 	// FailedTasks names the tasks of an array that failed, where several did: each is a run
-	// of its own, and the report is about one of them.
+	// of its own, and the report is about one of them. MoreFailed is how many more there
+	// are, which `list JOB --state FAILED` names.
 	FailedTasks []slurm.JobID `json:"failed_tasks,omitempty"`
+	MoreFailed  int           `json:"more_failed,omitempty"`
 	// Answer answers Question.
 	Answer string `json:"answer,omitempty"`
 	// Page is the address of the job's page, where browsers reach one.
@@ -86,7 +88,8 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 		for _, id := range o.FailedTasks {
 			ids = append(ids, string(id))
 		}
-		d.Sections = append(d.Sections, view.Section{Text: each.With(n, ops.FirstFew(ids, tasksShown)).In(l)})
+		few := ops.FirstFew(append(ids, make([]string, o.MoreFailed)...), tasksShown) // those not named here are only counted
+		d.Sections = append(d.Sections, view.Section{Text: each.With(n+o.MoreFailed, few).In(l)})
 		d.Next = append(d.Next, "diagnose "+string(o.FailedTasks[0]))
 	}
 	if o.OtherLimit != "" { // before the advice for a job that needs more time
@@ -102,8 +105,12 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 	return d
 }
 
-// tasksShown is how many failed tasks of an array are named to a person.
-const tasksShown = 8
+// tasksShown is how many failed tasks of an array are named to a person, tasksKept how many
+// the answer holds.
+const (
+	tasksShown = 8
+	tasksKept  = 50
+)
 
 // Diagnose returns the operation diagnose.
 func Diagnose() ops.Op {
@@ -306,7 +313,9 @@ func findCause(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseOut
 	}
 	out.Older = older
 	if len(j.Tasks) > 0 && out.Found() {
-		out.FailedTasks = failedTasks(ctx, cl, j.ID)
+		failed := failedTasks(ctx, cl, j.ID)
+		kept := min(len(failed), tasksKept)
+		out.FailedTasks, out.MoreFailed = failed[:kept], len(failed)-kept
 	}
 	c.Step(2, 3, "")
 	return out, of, nil

@@ -106,9 +106,9 @@ type SpecPatch struct {
 	Changes []string `json:"changes"`
 }
 
-// patchOf returns the patch from before to after, or false where a patch cannot express
+// PatchOf returns the patch from before to after, or false where a patch cannot express
 // it.
-func patchOf(id slurm.JobID, before, after job.Spec) (SpecPatch, bool) {
+func PatchOf(id slurm.JobID, before, after job.Spec) (SpecPatch, bool) {
 	p := SpecPatch{From: id}
 	b, a, d := reflect.ValueOf(before), reflect.ValueOf(after), reflect.ValueOf(&p.Spec).Elem()
 	for i := range a.NumField() {
@@ -203,7 +203,7 @@ func PatchFor(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID, 
 	if err := mended.keepEnoughNodes(ctx, c, cluster, before); err != nil {
 		return nil, err
 	}
-	patch, ok := patchOf(id, before, mended.Spec)
+	patch, ok := PatchOf(id, before, mended.Spec)
 	if !ok {
 		return nil, nil
 	}
