@@ -131,7 +131,11 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 // explain sets what the job's state means, or the reason why it waits.
 func (o *StatusOut) explain(l lang.Lang) {
 	m := o.ExplainState()
-	if o.State == slurm.Pending || o.Reason == slurm.ReasonVanished {
+	if o.ExitCode != nil && slurm.NotLaunched(*o.ExitCode) {
+		o.Reason = cmp.Or(o.Reason, "JobLaunchFailure") // which the accounts do not keep
+	}
+	failed := o.State == slurm.Failed && o.Why() != "" && o.Reason != "NonZeroExitCode" // the state says no more than that
+	if o.State == slurm.Pending || o.Reason == slurm.ReasonVanished || failed {
 		m = slurm.ExplainReason(cmp.Or(o.Reason, "None"))
 	}
 	o.Meaning, o.Do = m.Says.In(l), m.Do.In(l)
