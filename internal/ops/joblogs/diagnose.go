@@ -100,7 +100,11 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 	}
 	if o.Fix != nil {
 		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "a change that the plan accepts", ZH: "计划检查通过的修改"}.In(l), Items: o.Fix.Changes})
-		d.Next = append([]string{o.Fix.Command()}, d.Next...)
+		commands := []string{o.Fix.Command()}
+		if o.WaitsFor != "" {
+			commands = o.Fix.CommandsInQueue()
+		}
+		d.Next = append(commands, d.Next...)
 	}
 	return d
 }

@@ -182,6 +182,17 @@ func (p SpecPatch) Command() string {
 	return strings.Join(words, " ")
 }
 
+// CommandsInQueue are the commands that make the change while the job still waits in the queue
+// and would start by itself: a second job beside it would run, too.
+func (p SpecPatch) CommandsInQueue() []string {
+	rest := p.Spec
+	rest.Exclude = ""
+	if p.Spec.Exclude != "" && len(p.Without) == 0 && reflect.ValueOf(rest).IsZero() {
+		return []string{"update " + string(p.From) + " --exclude " + shellword.POSIX(p.Spec.Exclude)}
+	}
+	return []string{"cancel " + string(p.From), p.Command()}
+}
+
 // PatchFor returns a change that would repair a failed job's specification and that a
 // plan has accepted; nil where there is none. The error says that this cannot be known
 // at the moment.
