@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -89,7 +90,7 @@ func TestWhoMayBeginWithAJobsSpecification(t *testing.T) {
 		{ops.Caller{Operator: true}, "4711", ops.NotAllowed},
 		{ops.Caller{User: "ada"}, "4712", ops.NotFound},
 	} {
-		call := &ops.Call{Service: &ops.Service{Store: func() (*store.Store, error) { return st, nil }}, Who: c.who}
+		call := &ops.Call{Service: &ops.Service{Now: func() time.Time { return noon }, Store: func() (*store.Store, error) { return st, nil }}, Who: c.who}
 		spec, refused := (&Bot{}).specOfJob(t.Context(), call, "yard", c.job)
 		if c.want != "" {
 			require.Equal(t, c.want, refused.Code, c.who)

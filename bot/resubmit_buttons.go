@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"strings"
 
@@ -78,16 +79,12 @@ func (b *Bot) resubmitWithoutNodes(ctx context.Context, a incoming.Ask) []store.
 // specOfJob returns the specification of a job, for its owner and for operators.
 func (b *Bot) specOfJob(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (map[string]any, *ops.Error) {
 	unknown := &ops.Error{Code: ops.NotFound, Field: "job", Message: textNoSpec.With(id)}
-	if c.Store == nil {
+	sub, err := c.FindSubmission(ctx, cluster, id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
 		return nil, unknown
-	}
-	st, err := c.Store()
-	if err != nil {
+	case err != nil:
 		return nil, ops.AsError(err)
-	}
-	sub, err := st.ByJob(ctx, cluster, id)
-	if err != nil {
-		return nil, unknown
 	}
 	if sub.Owner != c.Who.User && !c.Who.Operator || c.Who.User == "" {
 		return nil, &ops.Error{Code: ops.NotAllowed, Field: "job", Message: lang.Text{EN: "job %s belongs to %s", ZH: "作业 %s 属于 %s"}.With(id, sub.Owner)}

@@ -164,6 +164,14 @@ func TestTheLogOfAnArrayIsAPattern(t *testing.T) {
 	require.Equal(t, "/logs/-9_%a.out", array.Stderr)
 }
 
+// squeue prints the raw status of an end, of which scontrol and sacct show the code or the signal.
+func TestTheExitCodeIsSlurmsOwn(t *testing.T) {
+	for raw, want := range map[string]string{"0": "0:0", "256": "1:0", "9": "0:9", "139": "0:11", "4021": "0:53", "3:0": "3:0"} {
+		require.Equal(t, want, *exitCode(raw), raw)
+	}
+	require.Nil(t, exitCode("?"))
+}
+
 // squeue tells no end of a job without a time limit: the job was asked to end if it has
 // run without a break since its start.
 func TestAPreemptionOfAJobWithoutALimit(t *testing.T) {

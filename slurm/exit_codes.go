@@ -116,6 +116,10 @@ func SignalNamed(word string) (Signal, bool) {
 	return signals[i], true
 }
 
+// NotLaunched reports whether a job's exit code says that Slurm could not open its log or
+// enter its work directory, and so never ran the script.
+func NotLaunched(exitCode string) bool { return exitCode == "0:53" }
+
 // KnownSignalMark explains a number that Slurm writes in the signal's place and that is
 // no signal of the program, such as the 125 of 0:125.
 func KnownSignalMark(number int) (Meaning, bool) {

@@ -184,7 +184,10 @@ func exitCode(s string) *string {
 	if err != nil {
 		return nil
 	}
-	code := strconv.FormatUint(raw>>8, 10) + ":" + strconv.FormatUint(raw&127, 10)
+	code := strconv.FormatUint(raw>>8, 10) + ":0"
+	if signal := raw & 127; signal != 0 { // what is left of an exit code then means nothing, and scontrol and sacct show 0
+		code = "0:" + strconv.FormatUint(signal, 10)
+	}
 	return &code
 }
 

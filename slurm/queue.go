@@ -244,6 +244,13 @@ func CorrectPaths(j *Job, task JobID, out string) {
 	}
 }
 
+// WasSuspended reports whether the present run of a job was suspended, according to the output
+// of scontrol show job: Slurm then keeps how long it had run before.
+func WasSuspended(out string) bool {
+	_, seconds, _ := strings.Cut(out, "SecsPreSuspend=")
+	return strings.IndexFunc(seconds, func(r rune) bool { return r >= '1' && r <= '9' }) == 0
+}
+
 // AddAll adds to each of jobs its record in the output of squeue --noheader
 // --Format=d.Format() for many jobs, and returns the ids of those that have a record. A
 // record is the full width of all columns and a line break, so a line break in a file

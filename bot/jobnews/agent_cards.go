@@ -69,7 +69,7 @@ func (nf *Notifier) cardOfAgent(ctx context.Context, sub store.Submission, peopl
 	if old, have, err := nf.Card(ctx, j.Cluster, j.ID); err != nil || have && old.User != "" {
 		return err
 	}
-	if _, pipeline := jobcontrol.PipelineOf(ctx, nf.Reader(ctx, j), j.Cluster, j.ID); pipeline != "" {
+	if _, pipeline := jobcontrol.PipelineOf(ctx, nf.Reader(ctx, j), j.Cluster, j); pipeline != "" {
 		return nil
 	}
 	if q, ok := Queued(ctx, nf.cfg.Service, j.Cluster, j.ID); ok && !q.State.Ended() { // the watcher reports an end, with its cause

@@ -241,7 +241,7 @@ func (nf *Notifier) Tell(ctx context.Context, n card.News) error {
 		}
 		k = card.Card{Began: nf.now(), Team: followers[0].Team, Lang: l}
 	}
-	owner, pipeline := jobcontrol.PipelineOf(ctx, nf.Reader(ctx, n.Job), n.Job.Cluster, n.Job.ID)
+	owner, pipeline := jobcontrol.PipelineOf(ctx, nf.Reader(ctx, n.Job), n.Job.Cluster, n.Job)
 	isStep := pipeline != ""
 	if !isStep {
 		k.Places = addPlaces(k.Places, followers...)

@@ -339,7 +339,7 @@ func (nf *Notifier) Reader(ctx context.Context, j slurm.Job) *ops.Call {
 // addNumbers adds the last checkpoint and the numbers of the training run's log to n and returns the
 // numbers; ok is false where the log has none.
 func (nf *Notifier) addNumbers(ctx context.Context, n *card.News) (m joblogs.MetricsOut, ok bool) {
-	if iteration, at, saved := joblogs.LastSaved(ctx, nf.Reader(ctx, n.Job), n.Job.Cluster, n.Job.ID); saved {
+	if iteration, at, saved := joblogs.LastSaved(ctx, nf.Reader(ctx, n.Job), n.Job.Cluster, n.Job); saved {
 		n.Checkpoint, n.CheckpointAt = iteration, at
 	}
 	result, ok := nf.readJob(ctx, "metrics", n.Job)

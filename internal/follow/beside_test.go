@@ -86,6 +86,10 @@ func TestAWaitingJobIsToldWhatStartsSooner(t *testing.T) {
 		require.False(t, hint(reason), reason)
 	}
 	require.Zero(t, q.asked)
+	reused := time.Now().AddDate(0, 0, 2)
+	j.SubmittedAt = &reused
+	require.False(t, hint("Priority"), "another job that has its id")
+	j.SubmittedAt = nil
 
 	q.silent = true
 	require.True(t, hint("Priority"))

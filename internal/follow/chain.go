@@ -43,7 +43,7 @@ func (f *Follower) adoptNext(ctx context.Context, st *store.Store, j slurm.Job) 
 		if !isQueuedBy(next, j, s) {
 			continue
 		}
-		if _, err := st.ByJob(ctx, j.Cluster, next.ID); !errors.Is(err, store.ErrNotFound) {
+		if known, err := st.ByJob(ctx, j.Cluster, next.ID); !errors.Is(err, store.ErrNotFound) && (err != nil || known.Became(next)) {
 			continue
 		}
 		// Report first: the report has a key, so that after a crash a repeated one

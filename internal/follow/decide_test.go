@@ -1,9 +1,11 @@
 package follow
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -101,6 +103,79 @@ func TestWhichNodesARetryHas(t *testing.T) {
 		require.Equal(t, tt.wantExcept, s.Exclude)
 		require.Equal(t, tt.taken, taken)
 	}
+}
+
+// A yard is a cluster of four nodes, one of which its default partition lacks.
+type yard struct {
+	bench
+	down string // the node that is out of service
+}
+
+func (y *yard) Partitions(context.Context) ([]slurm.Partition, error) {
+	return []slurm.Partition{{Name: "dev", Default: true}, {Name: "all"}}, nil
+}
+
+func (y *yard) Nodes(context.Context) (nodes []slurm.Node, err error) {
+	for _, name := range []string{"gpu1", "gpu2", "gpu3", "gpu4"} {
+		n := slurm.Node{Name: name, State: "idle", Partitions: []string{"all"}}
+		if name != "gpu4" {
+			n.Partitions = append(n.Partitions, "dev")
+		}
+		if name == y.down {
+			n.State = "drained"
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+// A retry that would leave too few nodes waits for those that are out of service. If a
+// node that is in service failed, it is not made, and a person is told what to do.
+func TestARetryKeepsEnoughNodes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		nodes                    int
+		partition, exclude, down string
+		bad                      []string
+		wantAvoid, wantAwaited   []string
+		why, whyZH               string
+	}{
+		"enough":                {nodes: 2, bad: []string{"gpu2"}, wantAvoid: []string{"gpu2"}},
+		"nothing to avoid":      {nodes: 3},
+		"in a larger partition": {nodes: 3, partition: "all", bad: []string{"gpu2"}, wantAvoid: []string{"gpu2"}},
+		"drained":               {nodes: 3, down: "gpu2", bad: []string{"gpu2"}, wantAwaited: []string{"gpu2"}},
+		"one of two is drained": {nodes: 3, partition: "all", down: "gpu2", bad: []string{"gpu2", "gpu4"}, wantAvoid: []string{"gpu4"}, wantAwaited: []string{"gpu2"}},
+		"more than there are":   {nodes: 5, bad: []string{"gpu2"}, wantAvoid: []string{"gpu2"}},
+		"in service": {
+			nodes: 3, exclude: "gpu9", bad: []string{"gpu2"},
+			why:   "not submitted again: without gpu2 only 2 of 3 nodes are left, and the job needs 3. `submit --from 77` runs it again once they are repaired; `submit --from 77 --exclude gpu[2,9] --nodes 2` does so now with fewer",
+			whyZH: "排除 gpu2 后 3 个节点只剩 2 个，而作业需要 3 个。修复后用 `submit --from 77` 再次运行；或现在就用更少的节点：`submit --from 77 --exclude gpu[2,9] --nodes 2`",
+		},
+		"all of them": {
+			nodes: 1, bad: []string{"gpu1", "gpu2", "gpu3"},
+			why:   "not submitted again: without gpu[1-3] only 0 of 3 nodes are left, and the job needs 1. `submit --from 77` runs it again once they are repaired",
+			whyZH: "修复后用 `submit --from 77` 再次运行",
+		},
+	} {
+		s := &ops.Service{Clusters: map[string]ops.Cluster{"yard": &yard{down: tt.down}}, Default: "yard", Now: time.Now}
+		spec := job.Spec{Cluster: "yard", Nodes: &tt.nodes, Partition: tt.partition, Exclude: tt.exclude}
+		avoid, awaited, why := leaveEnough(t.Context(), &ops.Call{Service: s}, spec, tt.bad, "77")
+		require.ElementsMatch(t, tt.wantAvoid, avoid, name)
+		require.ElementsMatch(t, tt.wantAwaited, awaited, name)
+		require.Equal(t, tt.why, why.EN, name)
+		require.Contains(t, why.ZH, tt.whyZH, name)
+	}
+}
+
+// A retry without the failed node that leaves too few nodes is not sent to Slurm, which
+// would refuse it.
+func TestARetryWithTooFewNodesIsNotMade(t *testing.T) {
+	l, _, _ := newQueue(t, `{"nodes":3,"retry":{"max":3}}`)
+	l.f.Service.Clusters["bench"] = &yard{}
+	n := News{Job: l.job, Report: &report.Report{Class: outcome.GPUHardware, RootLine: "Xid 79", Retry: true, ExcludeNodes: []string{"gpu2"}}}
+	l.f.recover(t.Context(), l.st, &n)
+	require.Empty(t, n.Next)
+	require.Contains(t, n.Why.EN, "not submitted again: without gpu2 only 2 of 3 nodes are left")
+	require.NotContains(t, n.Why.EN, "could not be submitted")
 }
 
 // One end of a run is reported once. The same state of another run is another end.

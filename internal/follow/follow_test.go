@@ -271,7 +271,6 @@ exit 1
 	)
 	s, left, taken := f.avoidNodes(t.Context(), y.call, job.Spec{Cluster: "local", Nodelist: "gpu[07-08]"}, nil)
 	require.Equal(t, "gpu[08-09]", s.Nodelist)
-	require.Equal(t, "gpu07", s.Exclude)
 	require.Equal(t, []string{"gpu07"}, left)
 	require.Equal(t, []string{"gpu09"}, taken)
 	_, left, _ = f.avoidNodes(t.Context(), y.call, job.Spec{Cluster: "local"}, []string{"gpu07"})

@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
+	"github.com/megatron-ops/megatron-ops/internal/ops/preflight"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
@@ -61,7 +62,13 @@ func (f *Follower) recover(ctx context.Context, st *store.Store, n *News) {
 		n.Why = why
 		return
 	}
-	s, left, taken := f.avoidNodes(ctx, call, s, r.ExcludeNodes)
+	s, avoided, taken := f.avoidNodes(ctx, call, s, r.ExcludeNodes)
+	avoided, awaited, few := leaveEnough(ctx, call, s, avoided, n.Job.ID)
+	if few != (lang.Text{}) {
+		n.Why = few
+		return
+	}
+	s = excluding(s, avoided)
 	delay := 0
 	if interrupted(r.Class) {
 		s.Dependency = "afterany:" + string(n.Job.ID.Array())
@@ -92,8 +99,14 @@ func (f *Follower) recover(ctx context.Context, st *store.Store, n *News) {
 	if resumes {
 		add(", from the checkpoint of iteration %s", "，从第 %s 次迭代的检查点继续", last.Iteration)
 	}
-	if len(left) > 0 {
-		add(", without %s", "，排除 %s", hostlist.Compress(left))
+	if len(avoided) > 0 {
+		add(", without %s", "，排除 %s", hostlist.Compress(avoided))
+	}
+	if len(awaited) > 0 {
+		add(
+			", as soon as %s, now out of service, is back: without it too few nodes are left",
+			"，待已停用的 %s 恢复后开始（排除它则节点不足）", hostlist.Compress(awaited),
+		)
 	}
 	if len(taken) > 0 {
 		add(", with the spares %s", "，改用备用节点 %s", hostlist.Compress(taken))
@@ -167,9 +180,9 @@ func withoutDigits(line string) string {
 	}, line)
 }
 
-// avoidNodes makes s avoid the nodes that are blamed now and those on the list. If s
-// names its nodes, spares replace the bad ones. It returns the nodes to avoid and the
-// spares used.
+// avoidNodes returns the nodes that a retry of s should avoid: those that are blamed now
+// and those on the list. If s names its nodes, spares replace the bad ones, and it returns
+// the spares used.
 func (f *Follower) avoidNodes(ctx context.Context, c *ops.Call, s job.Spec, blamed []string) (_ job.Spec, left, taken []string) {
 	list, err := fleet.AvoidedNodes(ctx, f.Service, s.Cluster, c.Who.User)
 	if err != nil {
@@ -187,7 +200,43 @@ func (f *Follower) avoidNodes(ctx context.Context, c *ops.Call, s job.Spec, blam
 	}
 	slices.Sort(left)
 	s, taken = withSpares(s, left, spares)
-	return excluding(s, left), left, taken
+	return s, left, taken
+}
+
+// leaveEnough returns which of the bad nodes a retry of s can exclude. Slurm refuses a job
+// that excludes so many nodes that too few are left. It then does without the exclusion of
+// those that are out of service, which Slurm gives to no job, and returns them as awaited.
+// Where that is not enough, why says what a person can do.
+func leaveEnough(ctx context.Context, c *ops.Call, s job.Spec, bad []string, id slurm.JobID) (avoid, awaited []string, why lang.Text) {
+	cl, err := c.Cluster(s.Cluster)
+	if err != nil {
+		return bad, nil, why // the submission says so
+	}
+	nodes, _ := cl.Nodes(ctx) // without them nothing speaks against it
+	full := c.SiteOf(s).Fill(s).WithDefaults()
+	all, left, few := preflight.TooFewLeft(ctx, cl, nodes, excluding(full, bad))
+	if !few {
+		return bad, nil, why
+	}
+	for _, n := range nodes {
+		if slices.Contains(bad, n.Name) && !n.Usable() {
+			awaited = append(awaited, n.Name)
+		}
+	}
+	avoid = slices.DeleteFunc(slices.Clone(bad), func(n string) bool { return slices.Contains(awaited, n) })
+	if _, _, few = preflight.TooFewLeft(ctx, cl, nodes, excluding(full, avoid)); !few {
+		return avoid, awaited, why
+	}
+	why = lang.Text{
+		EN: "not submitted again: without %s only %d of %d nodes are left, and the job needs %d. `submit --from %s` runs it again once they are repaired",
+		ZH: "未再次提交：排除 %s 后 %[3]d 个节点只剩 %[2]d 个，而作业需要 %[4]d 个。修复后用 `submit --from %[5]s` 再次运行",
+	}.With(hostlist.Compress(bad), left, all, *full.Nodes, id)
+	if left > 0 {
+		fewer := lang.Text{EN: "; `submit --from %s --exclude %s --nodes %d` does so now with fewer", ZH: "；或现在就用更少的节点：`submit --from %s --exclude %s --nodes %d`"}
+		fewer = fewer.With(id, excluding(s, bad).Exclude, left)
+		why.EN, why.ZH = why.EN+fewer.EN, why.ZH+fewer.ZH
+	}
+	return nil, nil, why
 }
 
 // withSpares replaces the bad nodes in s's node list by spares.

@@ -37,7 +37,7 @@ func (f *Follower) hint(ctx context.Context, st *store.Store, j slurm.Job) bool 
 		return false
 	}
 	sub, err := st.ByJob(ctx, j.Cluster, j.ID)
-	if err != nil {
+	if err != nil || !sub.Became(j) {
 		return false
 	}
 	f.mu.Lock()

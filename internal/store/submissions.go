@@ -56,6 +56,11 @@ func (sub Submission) Became(j slurm.Job) bool {
 	return !j.SubmittedAt.After(sub.UpdatedAt.Add(reusedAfter))
 }
 
+// MayBeReused reports whether, by now, another job may have the submission's job id.
+func (sub Submission) MayBeReused(now time.Time) bool {
+	return now.After(sub.UpdatedAt.Add(reusedAfter))
+}
+
 // reusedAfter is how long after its submission was settled a job with its id is another
 // job: more than clocks differ, of which one may stand still with its machine, or be in
 // another time zone. A job's own specification matters more than a day in which an id comes

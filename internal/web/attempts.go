@@ -105,8 +105,8 @@ func (v *visit) specification() error {
 	if err := c.MayChange(j); err != nil {
 		return err
 	}
-	sub, ok := c.Submission(v.r.Context(), cluster, id)
-	spec, known := c.SpecOf(v.r.Context(), cluster, id)
+	sub, ok, _ := c.SubmissionOf(v.r.Context(), cluster, j)
+	spec, known := c.SpecOfJob(v.r.Context(), cluster, j)
 	if !ok || !known {
 		return ops.NotFoundError("job", textNotFromHere.With(id), textNotFromHereFix)
 	}

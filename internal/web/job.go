@@ -82,7 +82,7 @@ func (v *visit) loadJob() (jobPage, error) {
 	if at, err := url.Parse(status.Tracked); err == nil && at.Host != "" {
 		p.Tracked, p.TrackedBy = status.Tracked, at.Host
 	}
-	p.PipelineOf, p.Pipeline = jobcontrol.PipelineOf(v.r.Context(), v.call().Reading(), cluster, id)
+	p.PipelineOf, p.Pipeline = jobcontrol.PipelineOf(v.r.Context(), v.call().Reading(), cluster, j)
 	_, paths, err := joblogs.Files(v.r.Context(), v.call().Reading(), cluster, id)
 	if err == nil {
 		for i, path := range paths {

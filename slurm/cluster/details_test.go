@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -104,6 +105,28 @@ func TestDetailsOfManyJobs(t *testing.T) {
 		_, err := cli.Details(t.Context(), []slurm.Job{{ID: "7"}})
 		require.Equal(t, fails, err != nil, said)
 	}
+}
+
+// A job without a time limit that was suspended for a few seconds was not preempted. Only
+// scontrol tells that from a job that was asked to end.
+func TestAShortSuspensionIsNoPreemption(t *testing.T) {
+	started := time.Now().Add(-100 * time.Second)
+	row := slurm.Job{ID: "7", State: slurm.Running, StartedAt: &started, ElapsedS: 95}
+	at := started.Add(50 * time.Second).Format("2006-01-02T15:04:05")
+	detail := fmt.Sprintf("%-64s%-24s%-512s%-16s%-4096s%-4096s%-1024s%-24s%-24s\n", "7", "0:0", "gres/gpu=16", "0", "/w/7.out", "/w/7.out", "", at, "NONE")
+	for said, preempted := range map[string]bool{
+		"   SuspendTime=2026-06-11T10:00:53 SecsPreSuspend=48 LastSchedEval=2026-06-11T10:00:00\n": false,
+		"   SuspendTime=None SecsPreSuspend=0 LastSchedEval=2026-06-11T10:00:00\n":                 true,
+	} {
+		cli, _ := clusterWith(reply{"--Format", detail, "", 0}, reply{"show job 7", said, "", 0})
+		told, err := cli.Details(t.Context(), []slurm.Job{row})
+		require.NoError(t, err)
+		require.Equal(t, preempted, told["7"].PreemptedAt != nil, said)
+	}
+	cli, _ := clusterWith(reply{"--Format", detail, "", 0}, reply{"show job 7", "", "no\n", 1})
+	told, err := cli.Details(t.Context(), []slurm.Job{row})
+	require.NoError(t, err)
+	require.NotNil(t, told["7"].PreemptedAt, "scontrol does not tell")
 }
 
 // An older squeue leaves out a column that it does not know, and a site's wrapper fails at

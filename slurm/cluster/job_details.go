@@ -93,6 +93,7 @@ func (c *CLI) Details(ctx context.Context, rows []slurm.Job) (map[slurm.JobID]sl
 		told := columns.AddAll(some, out)
 		for _, j := range some {
 			if told[j.ID] {
+				c.correctPreemption(ctx, j.ID, &j)
 				all[j.ID] = j
 			}
 		}
@@ -115,6 +116,7 @@ func (c *CLI) addDetail(ctx context.Context, j *slurm.Job, rows []slurm.Job) {
 	}
 	detail(representative, j)
 	c.correctArrayPaths(ctx, representative, j)
+	c.correctPreemption(ctx, representative, j)
 	if whole, component, is := strings.Cut(string(representative), "+"); is && component != "0" {
 		leader := *j
 		leader.ID, leader.Stdout, leader.Stderr = slurm.JobID(whole+"+0"), "", ""
@@ -137,6 +139,19 @@ func (c *CLI) correctArrayPaths(ctx context.Context, task slurm.JobID, j *slurm.
 	out, err := c.ask(ctx, "", "scontrol", "show", "job", string(task))
 	if err == nil {
 		slurm.CorrectPaths(j, task, out)
+	}
+}
+
+// correctPreemption forgets the time of preemption of a running job that was only suspended.
+// squeue tells that by the end of a job that has a time limit, and else only after a longer
+// suspension.
+func (c *CLI) correctPreemption(ctx context.Context, id slurm.JobID, j *slurm.Job) {
+	if j.PreemptedAt == nil || j.State != slurm.Running || j.TimeLimitS != nil {
+		return
+	}
+	out, err := c.ask(ctx, "", "scontrol", "show", "job", string(id))
+	if err == nil && slurm.WasSuspended(out) {
+		j.PreemptedAt = nil
 	}
 }
 

@@ -119,7 +119,7 @@ func (localRunner) run(ctx context.Context, c command) (result, error) {
 		return r, &slurm.Error{
 			Op: name, Kind: slurm.Unreachable,
 			Msg: lang.Text{EN: "no answer within %s%s", ZH: "%s 内没有响应%s"}.With(c.limit, saidSoFar(r.stderr)),
-			Fix: lang.Text{EN: "the controller may be stopped or overloaded; try again in a minute", ZH: "控制器可能已停止或过载；请一分钟后重试"},
+			Fix: silenceOf(name),
 		}
 	case isExit && r.code < 0:
 		return r, &slurm.Error{Op: name, Msg: lang.Text{EN: "ended by %s%s", ZH: "被终止（%s）%s"}.With(exit, saidSoFar(r.stderr)), Kind: slurm.Unreachable}
@@ -129,6 +129,19 @@ func (localRunner) run(ctx context.Context, c command) (result, error) {
 		return r, &slurm.Error{Op: name, Msg: lang.Said(err), Kind: slurm.Broken}
 	}
 	return r, nil
+}
+
+// silenceOf says who did not answer a command: the accounting database and the controller fail
+// independently of each other.
+func silenceOf(name string) lang.Text {
+	switch filepath.Base(name) {
+	case "sacct", "sacctmgr", "sreport", "sshare":
+		return lang.Text{
+			EN: "the accounting database (slurmdbd) may be stopped or overloaded; `list` and the status of jobs in the queue do without it",
+			ZH: "记账数据库（slurmdbd）可能已停止或过载；`list` 和队列中作业的状态不需要它",
+		}
+	}
+	return lang.Text{EN: "the controller may be stopped or overloaded; try again in a minute", ZH: "控制器可能已停止或过载；请一分钟后重试"}
 }
 
 // unnamedFile returns a file without a name that holds text. It replaces a pipe as

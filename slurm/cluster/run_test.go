@@ -124,7 +124,6 @@ func TestCommandsThatMisbehave(t *testing.T) {
 	})
 }
 
-// An id is taken from sbatch's output only where the output leaves no doubt.
 // A command that a person interrupts did not take too long.
 func TestAnInterruptedCommandIsNoSlowController(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -135,6 +134,28 @@ func TestAnInterruptedCommandIsNoSlowController(t *testing.T) {
 	require.NotContains(t, err.Error(), "no answer within")
 }
 
+// Who did not answer is named: the accounting database may hang while the controller is well.
+func TestWhoDidNotAnswerIsNamed(t *testing.T) {
+	silent := map[string]string{"squeue": "sleep 20", "sacct": "sleep 20"}
+	for who, ask := range map[string]func(context.Context) error{
+		"controller": func(ctx context.Context) error {
+			_, err := withScripts(t, silent).Jobs(ctx, slurm.Filter{})
+			return err
+		},
+		"slurmdbd": func(ctx context.Context) error {
+			_, err := withScripts(t, silent).Past(ctx, slurm.Filter{IDs: []slurm.JobID{"7"}})
+			return err
+		},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		err := ask(ctx)
+		cancel()
+		require.Error(t, err)
+		require.Contains(t, slurm.FixOf(err).EN, who, err)
+	}
+}
+
+// An id is taken from sbatch's output only where the output leaves no doubt.
 func TestOnlyAWholeIDIsAnID(t *testing.T) {
 	for printed, want := range map[string]slurm.JobID{
 		`4711\n`:                            "4711",

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
@@ -43,7 +44,7 @@ func (j *job) report() report.Report {
 	if v.class == outcome.Running || v.class == outcome.Hang {
 		j.liveness(&r)
 	}
-	if v.class == outcome.UnknownExit {
+	if v.class == outcome.UnknownExit || v.event == nil && slurm.NotLaunched(j.given.ExitCode) {
 		r.ExitCode, r.State = j.given.ExitCode, j.given.JobState
 	}
 	if v.class == outcome.SlurmPreempted {

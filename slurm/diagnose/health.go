@@ -58,6 +58,8 @@ func (j *job) endedQuietly() verdict {
 	switch {
 	case j.given.state() == slurm.Cancelled:
 		return j.endedAfterLastLine(outcome.SlurmCancelled, "slurm's state")
+	case j.lastSign() == nil && slurm.NotLaunched(j.given.ExitCode):
+		return verdict{class: outcome.EnvLaunch, why: "slurm's state"}
 	case j.slurmFailed():
 		return j.logged(j.endedAfterLastLine(outcome.UnknownExit, "slurm's state"))
 	case strings.HasPrefix(j.given.ExitCode, "0:"), j.given.ExitCode == "0":

@@ -204,12 +204,17 @@ func (d *decoder) unknown(path, key string, n tree.Node, t reflect.Type) {
 	d.fail(path, tree.Node{Line: n.Line}, phrase("is not a field of the job specification", "不是作业规格的字段"), fix)
 }
 
-// nearest returns the name that differs from word in the fewest letters, or "" if no
-// name is close to word.
+// nearest returns the only name of which word is the first part, as gpus is of
+// gpus_per_node, or else the name that differs from word in the fewest letters; "" if no name
+// is close to word.
 func nearest(word string, names []string) string {
 	word = strings.ToLower(strings.ReplaceAll(word, "-", "_"))
 	if len(word) > 64 {
 		return ""
+	}
+	begins := func(n string) bool { return strings.HasPrefix(n, word+"_") }
+	if i := slices.IndexFunc(names, begins); i >= 0 && !slices.ContainsFunc(names[i+1:], begins) {
+		return names[i]
 	}
 	return near.Word(word, names, min(3, 1+len(word)/2))
 }

@@ -57,6 +57,7 @@ func TestDecodeNamesTheFieldAndWhatWouldWork(t *testing.T) {
 		"nodes: 2.5":                     `nodes: "2.5" is not a whole number`,
 		"nodes: [2]":                     "nodes: is not a whole number",
 		"gpus-per-node: 8":               "gpus-per-node: is not a field of the job specification; did you mean gpus_per_node?",
+		"gpus: 8":                        "did you mean gpus_per_node?",
 		"partiton: prod":                 "did you mean partition?",
 		"container: {imgae: x}":          "container.imgae: is not a field of the job specification; did you mean container.image?",
 		"container: x":                   "container: \"x\" is text; write a map of runtime, image",

@@ -255,7 +255,7 @@ func switchAt(ctx context.Context, st *store.Store, cl ops.Cluster, path string)
 		if asked++; asked > 10 {
 			break
 		}
-		if j, err := cl.Job(ctx, k.job); err == nil && j.State == slurm.Running {
+		if j, err := cl.Job(ctx, k.job); err == nil && j.State == slurm.Running && sub.Became(j) {
 			return k, true
 		}
 	}

@@ -99,8 +99,8 @@ func (p *pipelineFile) takenValues(s stepFile, jobs map[string]slurm.Job) (all [
 
 // PipelineOf returns the pipeline that a job belongs to; empty where it belongs to
 // none.
-func PipelineOf(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (owner, name string) {
-	sub, ok := c.Submission(ctx, cluster, id)
+func PipelineOf(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) (owner, name string) {
+	sub, ok, _ := c.SubmissionOf(ctx, cluster, j)
 	if !ok {
 		return "", ""
 	}

@@ -133,10 +133,10 @@ func TestASubmittedPipelineIsShownLater(t *testing.T) {
 	require.Contains(t, opstest.Text(t, run("--yes"), lang.EN), "https://ops.example.org/web/pipelines/alice/nightly")
 	for _, id := range []slurm.JobID{"4701", "4702", "4703"} {
 		site.Put(slurm.Job{ID: id, User: "alice", State: slurm.Completed})
-		owner, name := jobcontrol.PipelineOf(t.Context(), c, "test", id)
+		owner, name := jobcontrol.PipelineOf(t.Context(), c, "test", slurm.Job{ID: id})
 		require.Equal(t, "alice/nightly", owner+"/"+name)
 	}
-	owner, _ := jobcontrol.PipelineOf(t.Context(), c, "test", "4799")
+	owner, _ := jobcontrol.PipelineOf(t.Context(), c, "test", slurm.Job{ID: "4799"})
 	require.Empty(t, owner)
 	require.Equal(t, 3, show().Done())
 	require.Empty(t, show().Answer(c).BrokenAt)

@@ -96,13 +96,12 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 		Pulse: files.Pulse, GPUUse: files.GPUUse, Tracked: files.Tracked, CancelledBy: by, NodesAway: byReason(nodesAway(ctx, cl, j)[j.ID]),
 	}
 	// Over ssh the person may have another user name on the cluster than here.
-	sub, known := c.Submission(ctx, cl.Name(), j.ID)
-	ok := known && sub.Became(j) // otherwise it is an earlier job's
+	sub, ok, reused := c.SubmissionOf(ctx, cl.Name(), j)
 	own := ok && sub.Owner == c.Who.User || c.MayChange(j) == nil
 	if s, ok := c.SpecOfJob(ctx, cl.Name(), j); ok && c.Who.Surface == ops.Shell && own {
 		out.Spec = &s
 	}
-	if own && (ok || !known) {
+	if own && !reused {
 		out.Source = launch.SourceOf(ctx, c, cl.Name(), j.ID)
 	}
 	if out.Source != nil && c.Who.Surface != ops.Shell {
@@ -132,7 +131,11 @@ func status(ctx context.Context, c *ops.Call, in StatusIn) (StatusOut, error) {
 // explain sets what the job's state means, or the reason why it waits.
 func (o *StatusOut) explain(l lang.Lang) {
 	m := o.ExplainState()
-	if o.State == slurm.Pending || o.Reason == slurm.ReasonVanished {
+	if o.ExitCode != nil && slurm.NotLaunched(*o.ExitCode) {
+		o.Reason = cmp.Or(o.Reason, "JobLaunchFailure") // which the accounts do not keep
+	}
+	failed := o.State == slurm.Failed && o.Why() != "" && o.Reason != "NonZeroExitCode" // the state says no more than that
+	if o.State == slurm.Pending || o.Reason == slurm.ReasonVanished || failed {
 		m = slurm.ExplainReason(cmp.Or(o.Reason, "None"))
 	}
 	o.Meaning, o.Do = m.Says.In(l), m.Do.In(l)
@@ -198,6 +201,9 @@ func (o StatusOut) View(l lang.Lang) view.Doc {
 	case o.State == slurm.Cancelled && o.ElapsedS == 0: // the job never ran, so it left no log
 	case o.State.Ended() && o.State != slurm.Completed:
 		d.Next = []string{"diagnose " + string(o.ID)}
+		if o.Checkpoint != nil && o.Checkpoint.Resume != "" {
+			d.Next = append(d.Next, o.Checkpoint.Resume)
+		}
 	}
 	return d
 }

@@ -26,6 +26,15 @@ func TestStatusOfAJobThatNeverRan(t *testing.T) {
 		"cancelled as it ran": {
 			slurm.Job{State: slurm.Cancelled, Reason: "None", ElapsedS: 9}, []string{"diagnose 12_3"}, nil,
 		},
+		"not launched": {
+			slurm.Job{State: slurm.Failed, Reason: "JobLaunchFailure", ElapsedS: 1}, []string{"could not be launched", "make the directory"}, []string{"another exit code"},
+		},
+		"not launched, as the accounts tell it": {
+			slurm.Job{State: slurm.Failed, ExitCode: new("0:53"), ElapsedS: 1}, []string{"could not be launched", "make the directory"}, []string{"another exit code"},
+		},
+		"a failure of the program": {
+			slurm.Job{State: slurm.Failed, Reason: "NonZeroExitCode", ElapsedS: 1}, []string{"another exit code than 0", "diagnose 12_3"}, nil,
+		},
 		"a task without a record": {
 			slurm.Job{State: slurm.Cancelled, Reason: slurm.ReasonVanished}, []string{"or the array has no such task"}, []string{"by its owner", "diagnose"},
 		},

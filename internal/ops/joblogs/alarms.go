@@ -108,7 +108,7 @@ func LookAtRun(ctx context.Context, c *ops.Call, j slurm.Job) (run metrics.Run, 
 	if a, ok := gpuWatch(folders, paths, j, c.Now()).idleAlarm(j); ok {
 		all = append(all, a)
 	}
-	if run, err = metrics.Recent(ctx, folders, paths, gpuOf(ctx, c, cl.Name(), j.ID)); err != nil {
+	if run, err = metrics.Recent(ctx, folders, paths, gpuOf(ctx, c, cl.Name(), j)); err != nil {
 		return run, all, err
 	}
 	for _, f := range run.Check() {
@@ -170,13 +170,13 @@ func RecentRun(ctx context.Context, c *ops.Call, j slurm.Job) (metrics.Run, erro
 		return metrics.Run{}, err
 	}
 	defer folders.Close()
-	return metrics.Recent(ctx, folders, paths, gpuOf(ctx, c, j.Cluster, j.ID))
+	return metrics.Recent(ctx, folders, paths, gpuOf(ctx, c, j.Cluster, j))
 }
 
 // gpuOf returns the kind of GPU that a job was submitted for; "" where that is not
 // known.
-func gpuOf(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) string {
-	s, ok := c.SpecOf(ctx, cluster, id)
+func gpuOf(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) string {
+	s, ok := c.SpecOfJob(ctx, cluster, j)
 	if !ok {
 		return ""
 	}

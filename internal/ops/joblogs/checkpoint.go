@@ -10,6 +10,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/preflight"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
@@ -33,6 +34,11 @@ type CheckpointOut struct {
 	// that the job saves by itself before its time limit.
 	TooLate    bool `json:"too_late,omitempty"`
 	SavesAtEnd bool `json:"saves_at_end,omitempty"`
+	// Resume is the command that goes on from the checkpoint of a job that failed, for those
+	// who may submit it.
+	Resume     string `json:"-"`
+	ended      bool   // the job has ended, and GPUHours are lost
+	later      bool   // the checkpoint was saved after the job had ended, by another run
 	killSwitch bool
 	handler    bool
 }
@@ -108,10 +114,11 @@ func lastRemoteCheckpoint(ctx context.Context, c *ops.Call, cluster, dir string)
 	return s.Last, s.OK, s.Seen
 }
 
-// Checkpoint reads the checkpoints of a running job. It returns nil where the job saves
-// none, or saves to a folder that cannot be read from here.
+// Checkpoint reads the checkpoints of a job that runs, or that ended without completing. It
+// returns nil where the job saves none, or saves to a folder that cannot be read from here.
 func Checkpoint(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) *CheckpointOut {
-	if j.State != slurm.Running {
+	broke := j.State.Ended() && j.State != slurm.Completed && j.StartedAt != nil && j.EndedAt != nil && len(j.Tasks) == 0
+	if j.State != slurm.Running && !broke {
 		return nil
 	}
 	s, ok := c.SpecOfJob(ctx, cl.Name(), j)
@@ -119,9 +126,20 @@ func Checkpoint(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) *
 		return nil
 	}
 	s.Cluster = cl.Name()
-	last, _, seen := lastCheckpoint(ctx, c, s)
+	last, saved, seen := lastCheckpoint(ctx, c, s)
 	if !seen {
 		return nil
+	}
+	if broke {
+		out := brokenOff(j, last, c.Now())
+		if saved && j.ID == j.ID.Array() && c.MayChange(j) == nil {
+			next, _, _ := ResumeSpec(ctx, c, s)
+			next.Cluster, s.Cluster = "", ""
+			if p, ok := launch.PatchOf(j.ID, s, next); ok {
+				out.Resume = p.Command()
+			}
+		}
+		return out
 	}
 	if last.Every == 0 {
 		last.Every = saveEvery(ctx, c, cl, j, s)
@@ -132,8 +150,8 @@ func Checkpoint(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) *
 // LastSaved returns the iteration and time of the last complete checkpoint in the folder to which a job
 // of megatron-ops saves. ok is false where there is none with a number, or where it cannot be read from
 // here.
-func LastSaved(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID) (iteration int, at time.Time, ok bool) {
-	s, known := c.SpecOf(ctx, cluster, id)
+func LastSaved(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) (iteration int, at time.Time, ok bool) {
+	s, known := c.SpecOfJob(ctx, cluster, j)
 	if !known {
 		return 0, time.Time{}, false
 	}
@@ -184,11 +202,35 @@ func checkpointOf(j slurm.Job, s job.Spec, last watch.Checkpoint, now time.Time)
 	return out
 }
 
+// brokenOff returns what a job that ended without completing has saved and lost.
+func brokenOff(j slurm.Job, last watch.Checkpoint, now time.Time) *CheckpointOut {
+	out := &CheckpointOut{Iteration: last.Iteration, ended: true, later: last.At.After(*j.EndedAt)}
+	since := *j.StartedAt
+	if !last.At.IsZero() {
+		age := int64(max(now.Sub(last.At), 0).Seconds())
+		out.At, out.AgeS = &last.At, &age
+		if last.At.After(since) {
+			since = last.At
+		}
+	}
+	out.GPUHours = max(j.EndedAt.Sub(since), 0).Hours() * float64(j.GPUs)
+	return out
+}
+
 // says describes the last checkpoint and what is at risk, in one line.
 func (o *CheckpointOut) says(l lang.Lang) string {
 	text := lang.Text{EN: "none yet", ZH: "尚无检查点"}.In(l)
+	if o.ended && o.Iteration == "" {
+		return fmt.Sprintf(lang.Text{EN: "none; the %.1f GPU hours are lost", ZH: "没有；%.1f GPU 小时已损失"}.In(l), o.GPUHours)
+	}
 	if o.Iteration != "" && o.AgeS != nil {
 		text = fmt.Sprintf(lang.Text{EN: "iteration %s, %s ago", ZH: "第 %s 次迭代，%s 前"}.In(l), o.Iteration, inWords(*o.AgeS).In(l))
+	}
+	switch {
+	case o.later:
+		return text + lang.Text{EN: "; saved after this job had ended", ZH: "；保存于该作业结束之后"}.In(l)
+	case o.ended:
+		return text + fmt.Sprintf(lang.Text{EN: "; the %.1f GPU hours since then are lost", ZH: "；此后的 %.1f GPU 小时已损失"}.In(l), o.GPUHours)
 	}
 	text += fmt.Sprintf(lang.Text{EN: "; %.1f GPU hours would be lost now", ZH: "；此刻结束会损失 %.1f GPU 小时"}.In(l), o.GPUHours)
 	if o.NextS != nil {

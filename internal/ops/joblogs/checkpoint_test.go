@@ -1,9 +1,11 @@
 package joblogs_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,6 +80,55 @@ func TestAJobThatEndsBeforeItsNextCheckpointIsToldInTime(t *testing.T) {
 			require.Contains(t, alarms[0].Says(lang.EN), "in 40 min, and the next checkpoint is due in 55 min: 12.0 GPU hours would be lost")
 			require.Contains(t, alarms[0].Fix.EN, test.fix)
 			require.NotEmpty(t, alarms[0].Notice(j).Title.ZH)
+		})
+	}
+}
+
+// status of a job that failed names the checkpoint from which another run goes on, what is
+// lost since then, and the command.
+func TestStatusOfAFailedJobNamesItsLastCheckpoint(t *testing.T) {
+	for name, c := range map[string]struct {
+		state        slurm.State
+		saved        map[int]time.Duration
+		user         string
+		says, saysZH string
+		resumes      bool
+	}{
+		"saved":           {slurm.Failed, map[int]time.Duration{1000: 65 * time.Minute, 2000: 35 * time.Minute}, "", "iteration 2000, 35 min ago; the 8.0 GPU hours since then are lost", "此后的 8.0 GPU 小时已损失", true},
+		"nothing saved":   {slurm.Timeout, nil, "", "none; the 48.0 GPU hours are lost", "没有；48.0 GPU 小时已损失", false},
+		"by a later run":  {slurm.NodeFail, map[int]time.Duration{2000: time.Minute}, "", "iteration 2000, 1 min ago; saved after this job had ended", "保存于该作业结束之后", true},
+		"somebody else's": {slurm.Failed, map[int]time.Duration{2000: 35 * time.Minute}, "grace", "the 8.0 GPU hours since then are lost", "已损失", false},
+		"completed":       {slurm.Completed, map[int]time.Duration{2000: 35 * time.Minute}, "", "", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cl := &opstest.Site{}
+			call := opstest.NewCall(t, cl)
+			call.Clusters = map[string]ops.Cluster{"test": localFilesSite{cl}}
+			dir := t.TempDir()
+			if c.saved != nil {
+				opstest.SaveAt(t, dir, c.saved, "2000")
+			}
+			start, end := time.Now().Add(-185*time.Minute), time.Now().Add(-5*time.Minute)
+			j := slurm.Job{ID: "7", Name: "gpt", State: c.state, GPUs: 16, StartedAt: &start, EndedAt: &end, ElapsedS: 180 * 60, User: cmp.Or(c.user, call.Who.User)}
+			cl.KnownJobs = map[slurm.JobID]slurm.Job{"7": j}
+			raw, err := json.Marshal(job.Spec{Worktree: "/w", Args: []string{"--load", "/base", "--finetune", "--save", dir}})
+			require.NoError(t, err)
+			st, err := call.Store()
+			require.NoError(t, err)
+			_, _, err = st.Begin(t.Context(), store.Submission{Key: "k", Token: "k", Cluster: call.Default, Owner: call.Who.User, Name: "gpt", Spec: raw, CreatedAt: start})
+			require.NoError(t, err)
+			require.NoError(t, st.Finish(t.Context(), "k", store.Submitted, "7", "", start))
+
+			out, err := opstest.Do(t, call, jobcontrol.Status(), "7")
+			require.NoError(t, err)
+			text := opstest.Text(t, out, lang.EN)
+			if c.says == "" {
+				require.NotContains(t, text, "last checkpoint")
+				return
+			}
+			require.Contains(t, text, c.says)
+			require.Contains(t, opstest.Text(t, out, lang.ZH), c.saysZH)
+			require.Equal(t, c.resumes, strings.Contains(text, "submit --from 7 --without finetune --command-line '--load "+dir+"'"), text)
 		})
 	}
 }

@@ -2,6 +2,7 @@ package joblogs
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -78,13 +79,12 @@ func compare(ctx context.Context, c *ops.Call, in CompareIn) (CompareOut, error)
 	if out.Comparison, err = diagnose.Compare(ctx, failed, good); err != nil {
 		return out, err
 	}
-	old, had := c.SpecOf(ctx, cl.Name(), slurm.JobID(out.Good))
-	next, has := c.SpecOf(ctx, cl.Name(), slurm.JobID(in.Failed))
-	if had && has {
-		out.Changes = append(out.Changes, job.Diff(old, next)...)
-	}
 	before, had := c.Submission(ctx, cl.Name(), slurm.JobID(out.Good))
 	after, has := c.Submission(ctx, cl.Name(), slurm.JobID(in.Failed))
+	var old, next job.Spec
+	if had && has && json.Unmarshal(before.Spec, &old) == nil && json.Unmarshal(after.Spec, &next) == nil {
+		out.Changes = append(out.Changes, job.Diff(old, next)...)
+	}
 	if had && has {
 		out.Script = job.DiffText(before.Script, after.Script)
 	}

@@ -53,8 +53,10 @@ type DiagnoseOut struct {
 	// its own: what that means, and what to do.
 	OtherLimit string `json:"other_limit,omitempty"`
 	// FailedTasks names the tasks of an array that failed, where several did: each is a run
-	// of its own, and the report is about one of them.
+	// of its own, and the report is about one of them. MoreFailed is how many more there
+	// are, which `list JOB --state FAILED` names.
 	FailedTasks []slurm.JobID `json:"failed_tasks,omitempty"`
+	MoreFailed  int           `json:"more_failed,omitempty"`
 	// Answer answers Question.
 	Answer string `json:"answer,omitempty"`
 	// Page is the address of the job's page, where browsers reach one.
@@ -86,7 +88,8 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 		for _, id := range o.FailedTasks {
 			ids = append(ids, string(id))
 		}
-		d.Sections = append(d.Sections, view.Section{Text: each.With(n, ops.FirstFew(ids, tasksShown)).In(l)})
+		few := ops.FirstFew(append(ids, make([]string, o.MoreFailed)...), tasksShown) // those not named here are only counted
+		d.Sections = append(d.Sections, view.Section{Text: each.With(n+o.MoreFailed, few).In(l)})
 		d.Next = append(d.Next, "diagnose "+string(o.FailedTasks[0]))
 	}
 	if o.OtherLimit != "" { // before the advice for a job that needs more time
@@ -97,13 +100,21 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 	}
 	if o.Fix != nil {
 		d.Sections = append(d.Sections, view.Section{Heading: lang.Text{EN: "a change that the plan accepts", ZH: "计划检查通过的修改"}.In(l), Items: o.Fix.Changes})
-		d.Next = append([]string{o.Fix.Command()}, d.Next...)
+		commands := []string{o.Fix.Command()}
+		if o.WaitsFor != "" {
+			commands = o.Fix.CommandsInQueue()
+		}
+		d.Next = append(commands, d.Next...)
 	}
 	return d
 }
 
-// tasksShown is how many failed tasks of an array are named to a person.
-const tasksShown = 8
+// tasksShown is how many failed tasks of an array are named to a person, tasksKept how many
+// the answer holds.
+const (
+	tasksShown = 8
+	tasksKept  = 50
+)
 
 // Diagnose returns the operation diagnose.
 func Diagnose() ops.Op {
@@ -248,8 +259,8 @@ func (o *DiagnoseOut) offerChange(ctx context.Context, c *ops.Call, j slurm.Job)
 	if o.NoLog.EN != "" {
 		return
 	}
-	if sub, ours := c.Submission(ctx, j.Cluster, j.ID); ours && !sub.Became(j) {
-		return // its specification is an earlier job's
+	if _, _, reused := c.SubmissionOf(ctx, j.Cluster, j); reused {
+		return // the specification is an earlier job's
 	}
 	var unknown error
 	if o.Fix, unknown = launch.PatchFor(ctx, c, j.Cluster, j.ID, o.Report); unknown != nil && o.Found() {
@@ -306,7 +317,9 @@ func findCause(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseOut
 	}
 	out.Older = older
 	if len(j.Tasks) > 0 && out.Found() {
-		out.FailedTasks = failedTasks(ctx, cl, j.ID)
+		failed := failedTasks(ctx, cl, j.ID)
+		kept := min(len(failed), tasksKept)
+		out.FailedTasks, out.MoreFailed = failed[:kept], len(failed)-kept
 	}
 	c.Step(2, 3, "")
 	return out, of, nil
@@ -456,7 +469,7 @@ func (finder *logFinder) files(ctx context.Context, c *ops.Call, cluster string,
 		}
 	}
 	if len(named) == 0 {
-		sub, ok := c.SubmissionOf(ctx, cluster, j)
+		sub, ok, _ := c.SubmissionOf(ctx, cluster, j)
 		if !ok {
 			return finder.unnamed(ctx, c, cluster, j)
 		}

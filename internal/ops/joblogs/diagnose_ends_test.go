@@ -2,6 +2,7 @@ package joblogs_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -75,4 +76,25 @@ func TestAnArrayOfWhichSeveralTasksFailed(t *testing.T) {
 		require.Contains(t, text, c.says)
 		require.Contains(t, text, "diagnose 7_3")
 	}
+}
+
+// Of an array of which hundreds of tasks failed, the answer names some and counts all.
+func TestAnArrayOfWhichHundredsOfTasksFailed(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "slurm-7_0.out"), []byte("Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nValueError: bad lr\n"), 0o600))
+	var past []slurm.Job
+	for i := range 900 {
+		id, end := slurm.JobID(fmt.Sprintf("7_%d", i)), time.Unix(1700000000+int64(i), 0)
+		past = append(past, slurm.Job{ID: id, User: "alice", State: slurm.Failed, EndedAt: &end, Stdout: filepath.Join(dir, "slurm-"+string(id)+".out"), WorkDir: dir})
+	}
+	whole, _ := slurm.Fold("7", past)
+	site := accountsSite{&opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"7": whole}}, past}
+	call := opstest.NewCall(t, site.Site)
+	call.Service.Clusters["test"] = site
+	out, err := opstest.Do(t, call, joblogs.Diagnose(), "7")
+	require.NoError(t, err)
+	answer := out.(joblogs.DiagnoseOut)
+	require.Equal(t, 900, len(answer.FailedTasks)+answer.MoreFailed)
+	require.Less(t, len(answer.FailedTasks), 100)
+	require.Contains(t, opstest.Text(t, out, lang.EN), "900 tasks of the array failed, each a run of its own; this is about one of them: 7_0, 7_1, 7_2, 7_3, 7_4, 7_5, 7_6, 7_7, and 892 more.")
 }

@@ -175,7 +175,14 @@ func TestAJobWithoutLogs(t *testing.T) {
 			notes := strings.Join(out.(joblogs.DiagnoseOut).Report.Notes, "\n")
 			require.NotContains(t, view.Markdown(out.(joblogs.DiagnoseOut).View(lang.ZH)), c.says, "it is said in Chinese")
 			require.Contains(t, notes, c.says)
-			require.Equal(t, name == "Slurm could not open its log", strings.Contains(notes, "0:53"))
+			unopened := name == "Slurm could not open its log"
+			require.Equal(t, unopened, strings.Contains(notes, "0:53"))
+			if unopened { // the log or its folder is to be made first: nothing was ended by a signal
+				r := out.(joblogs.DiagnoseOut).Report
+				require.Equal(t, "env_launch false", r.Class+" "+strconv.FormatBool(r.Retry))
+				require.Contains(t, r.Summary, "Slurm could not launch the job. Exit code 0:53, of Slurm: the log file or the work directory could not be opened.")
+				require.Contains(t, strings.Join(r.Advice, " "), "exist on the node and can be written to")
+			}
 		})
 	}
 }

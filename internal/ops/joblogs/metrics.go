@@ -215,7 +215,7 @@ func runOf(ctx context.Context, c *ops.Call, in MetricsIn, name string) (metrics
 	if err != nil {
 		return metrics.Run{}, j, runState{}, err
 	}
-	gpu := cmp.Or(in.GPU, gpuOf(ctx, c, cl.Name(), j.ID))
+	gpu := cmp.Or(in.GPU, gpuOf(ctx, c, cl.Name(), j))
 	best := metrics.Run{Name: name}
 	paths := logFiles(ctx, c, cl.Name(), j)
 	folders, err := openFolders(c, j, paths)

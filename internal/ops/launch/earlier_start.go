@@ -43,7 +43,7 @@ func TryEarlierStart(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.J
 		return nil, err
 	}
 	s := slurm.Submission{Dir: j.WorkDir}
-	if sub, ok := c.SubmissionOf(ctx, cl.Name(), j); ok {
+	if sub, ok, _ := c.SubmissionOf(ctx, cl.Name(), j); ok {
 		s.Script, s.Dir = sub.Script, sub.Dir
 	} else if w, ok := cl.(interface {
 		BatchScript(context.Context, slurm.JobID) (string, error)

@@ -62,7 +62,7 @@ func (r *Remedy) keepEnoughNodes(ctx context.Context, c *ops.Call, cluster strin
 	nodes, _ := cl.Nodes(ctx)
 	s := r.Spec
 	s.Cluster = cluster
-	all, left, few := preflight.TooFewLeft(nodes, c.SiteOf(s).Fill(s).WithDefaults())
+	all, left, few := preflight.TooFewLeft(ctx, cl, nodes, c.SiteOf(s).Fill(s).WithDefaults())
 	if !few {
 		return nil
 	}

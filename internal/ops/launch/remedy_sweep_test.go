@@ -85,7 +85,7 @@ func TestEveryOfferedChangeChangesSomethingAndIsPlanned(t *testing.T) {
 				verdict, err := JudgeSpec(c, mended.Spec)
 				require.NoError(t, err, at)
 				require.False(t, rules.Blocking(verdict.Problems), at)
-				_, ok = patchOf("4711", s, mended.Spec)
+				_, ok = PatchOf("4711", s, mended.Spec)
 				require.True(t, ok, at)
 				for _, said := range mended.Changes {
 					require.NotContains(t, said.In(lang.EN)+said.In(lang.ZH), "%!", at)

@@ -161,7 +161,7 @@ func TestABrokenNodeIsLeftOut(t *testing.T) {
 	broken := report.Report{Class: outcome.GPUHardware, Retry: true, ExcludeNodes: []string{"gpu1", "gpu2"}}
 	r, ok := withoutFailedNodes(c, failing(), broken)
 	require.True(t, ok)
-	patch, ok := patchOf("4711", failing(), r.Spec)
+	patch, ok := PatchOf("4711", failing(), r.Spec)
 	require.True(t, ok)
 	require.Equal(t, `submit --from 4711 --yaml '{"exclude":"gpu[1-2]"}'`, patch.Command())
 	broken.Retry = false

@@ -106,9 +106,9 @@ type SpecPatch struct {
 	Changes []string `json:"changes"`
 }
 
-// patchOf returns the patch from before to after, or false where a patch cannot express
+// PatchOf returns the patch from before to after, or false where a patch cannot express
 // it.
-func patchOf(id slurm.JobID, before, after job.Spec) (SpecPatch, bool) {
+func PatchOf(id slurm.JobID, before, after job.Spec) (SpecPatch, bool) {
 	p := SpecPatch{From: id}
 	b, a, d := reflect.ValueOf(before), reflect.ValueOf(after), reflect.ValueOf(&p.Spec).Elem()
 	for i := range a.NumField() {
@@ -182,6 +182,17 @@ func (p SpecPatch) Command() string {
 	return strings.Join(words, " ")
 }
 
+// CommandsInQueue are the commands that make the change while the job still waits in the queue
+// and would start by itself: a second job beside it would run, too.
+func (p SpecPatch) CommandsInQueue() []string {
+	rest := p.Spec
+	rest.Exclude = ""
+	if p.Spec.Exclude != "" && len(p.Without) == 0 && reflect.ValueOf(rest).IsZero() {
+		return []string{"update " + string(p.From) + " --exclude " + shellword.POSIX(p.Spec.Exclude)}
+	}
+	return []string{"cancel " + string(p.From), p.Command()}
+}
+
 // PatchFor returns a change that would repair a failed job's specification and that a
 // plan has accepted; nil where there is none. The error says that this cannot be known
 // at the moment.
@@ -203,7 +214,7 @@ func PatchFor(ctx context.Context, c *ops.Call, cluster string, id slurm.JobID, 
 	if err := mended.keepEnoughNodes(ctx, c, cluster, before); err != nil {
 		return nil, err
 	}
-	patch, ok := patchOf(id, before, mended.Spec)
+	patch, ok := PatchOf(id, before, mended.Spec)
 	if !ok {
 		return nil, nil
 	}

@@ -130,7 +130,7 @@ func TestAPatchMakesWhatTheRemedyMade(t *testing.T) {
 		after := before
 		after.Args, after.Env = slices.Clone(before.Args), maps.Clone(before.Env)
 		change(&after)
-		patch, ok := patchOf("4701", before, after)
+		patch, ok := PatchOf("4701", before, after)
 		require.True(t, ok, name)
 		words, err := megatron.SplitWords(patch.Command())
 		require.NoError(t, err, name)
@@ -146,6 +146,6 @@ func TestAPatchMakesWhatTheRemedyMade(t *testing.T) {
 		}
 		require.Equal(t, after, got, name)
 	}
-	_, ok := patchOf("4701", before, job.Spec{Args: before.Args})
+	_, ok := PatchOf("4701", before, job.Spec{Args: before.Args})
 	require.False(t, ok, "a patch cannot empty a field")
 }

@@ -69,7 +69,7 @@ func testOnly(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec, sc j
 	said := phrase("Slurm would refuse it: %s", "Slurm 会拒绝该作业：%s", slurmWords(err))
 	if noSuchNodes.Match(err.Error()) {
 		nodes, err := cl.Nodes(ctx)
-		if all, left, few := TooFewLeft(nodes, s); few {
+		if all, left, few := TooFewLeft(ctx, cl, nodes, s); few {
 			row.field = "exclude"
 			row.fix = lang.Text{EN: "exclude fewer nodes", ZH: "减少排除的节点"}
 			if left > 0 {
@@ -86,16 +86,26 @@ func testOnly(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec, sc j
 	return []rules.Problem{row.problem(said, c.Lang)}
 }
 
-// TooFewLeft counts the nodes of the job's partitions and those that it does not exclude,
-// and reports whether only what it excludes leaves fewer than it asks for.
-func TooFewLeft(nodes []slurm.Node, s job.Spec) (all, left int, few bool) {
+// TooFewLeft counts the nodes of the job's partitions, or of the cluster's default one, and
+// those that the job does not exclude, and reports whether only what it excludes leaves fewer
+// than it asks for. Where the partition is unknown, it counts the nodes of all.
+func TooFewLeft(ctx context.Context, cl ops.Cluster, nodes []slurm.Node, s job.Spec) (all, left int, few bool) {
 	excluded, err := hostlist.Expand(s.Exclude)
-	if err != nil || s.Nodes == nil || len(s.Components) > 0 {
+	if err != nil || s.Exclude == "" || s.Nodes == nil || len(s.Components) > 0 {
 		return 0, 0, false
 	}
 	partitions := strings.Split(s.Partition, ",")
+	if s.Partition == "" {
+		known, _ := cl.Partitions(ctx)
+		partitions = nil
+		for _, p := range known {
+			if p.Default {
+				partitions = append(partitions, p.Name)
+			}
+		}
+	}
 	for _, n := range nodes {
-		if s.Partition != "" && !slices.ContainsFunc(n.Partitions, func(p string) bool { return slices.Contains(partitions, p) }) {
+		if partitions != nil && !slices.ContainsFunc(n.Partitions, func(p string) bool { return slices.Contains(partitions, p) }) {
 			continue
 		}
 		all++

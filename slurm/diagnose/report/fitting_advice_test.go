@@ -45,6 +45,7 @@ func TestTheAdviceFitsTheLine(t *testing.T) {
 		"a package that does not build": {
 			"ERROR: Failed building wheel for fused_kernels\nerror: failed-wheel-build-for-install\n", "compiler's first error", "Rebuild Transformer Engine",
 		},
+		"a runtime that the node lacks": {"slurmstepd-gpu1: error: execve(): singularity: No such file or directory\n", "runtime that the nodes have", "The image does not exist"},
 		"a process that signal 9 ended": {"srun: error: gpu1: task 3: Killed\n", "See first whether it was memory", "unused"},
 		"a process that ended for memory": {
 			"slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have been OOM Killed.\n", "--mem", "See first whether it was memory",

@@ -66,6 +66,17 @@ var lineSpecific = []struct {
 		},
 		nil,
 	},
+	// Slurm could not run the container's runtime itself; the image was not looked at.
+	{
+		outcome.Container, runtimeMissing,
+		said("the container's runtime is not on the node", "节点上没有容器运行时"),
+		[]lang.Text{
+			said("The node does not find this command on its PATH, which is not always the login node's: load its module in the job, or use the runtime that the nodes have "+
+				"(`container.runtime`).",
+				"节点在其 PATH 中找不到该命令（PATH 可能与登录节点不同）：在作业中加载相应的 module，或改用节点上有的运行时（`container.runtime`）。"),
+		},
+		nil,
+	},
 	// A process that loses an established connection mostly reports the end of its peer.
 	{
 		outcome.NCCLConnection, lostPeer,
@@ -96,6 +107,9 @@ var stateSpecific = []struct {
 // same job does so again.
 var OtherCollective = lazy.New(`(?i)mismatch between collectives|\bop\.preamble\.length\b`)
 
+// runtimeMissing matches Slurm's report of a step whose command is not there.
+var runtimeMissing = lazy.New(`(?i)execve\(\): \S+: No such file`)
+
 // lostPeer matches gloo's and NCCL's reports of an established connection that was closed.
 var lostPeer = lazy.New(`(?i)closed by (?:remote )?peer|reset by (?:remote )?peer|closed by localrank|remote process exited`)
 
@@ -116,6 +130,14 @@ func (r Report) classInfo() (c outcome.Class, asks []string) {
 			}
 			return c, w.asks
 		}
+	}
+	if _, ok := r.slurmMark(); ok && r.Class == outcome.EnvLaunch {
+		c.Name = said("Slurm could not launch the job", "Slurm 无法启动作业")
+		c.Advice = []lang.Text{said(
+			"See that the work directory and the folder of the log (--output) exist on the node and can be written to, and submit it again: `ls -ld` there, and `df` for its space.",
+			"确认工作目录和日志目录（--output）在节点上存在且可写，然后重新提交：在节点上用 `ls -ld` 查看，用 `df` 查看空间。",
+		)}
+		return c, nil
 	}
 	if r.Class == outcome.HostOOM && r.State != string(slurm.OutOfMemory) && onlyKilled.MatchString(r.RootLine) && !saysMemory.MatchString(r.RootLine) {
 		c.Name = said("killed (signal 9, mostly for memory)", "被杀死（信号 9，多因内存不足）")

@@ -9,6 +9,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 )
 
@@ -238,8 +239,21 @@ func (r Report) detail(l lang.Lang) string {
 // taskExit matches srun's line about a task's own exit.
 var taskExit = lazy.New(`Exited with exit code (\d+)$`)
 
+// slurmMark explains an exit code by which Slurm itself says why a job without a log ended.
+func (r Report) slurmMark() (slurm.Meaning, bool) {
+	_, signal, _ := strings.Cut(r.ExitCode, ":")
+	number, err := strconv.Atoi(signal)
+	if err != nil || r.RootLine != "" {
+		return slurm.Meaning{}, false
+	}
+	return slurm.KnownSignalMark(number)
+}
+
 // endBySlurm describes an unexplained end by Slurm's exit code.
 func (r Report) endBySlurm() (lang.Text, bool) {
+	if m, ok := r.slurmMark(); ok {
+		return said("Exit code %s, %s.", "退出码 %s，%s。").With(r.ExitCode, m.Says), true
+	}
 	if r.Class != outcome.UnknownExit {
 		return lang.Text{}, false
 	}
