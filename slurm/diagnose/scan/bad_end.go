@@ -29,3 +29,9 @@ var bareStatus = lazy.New(`(?i)^\W*(?:\[[^\]]{0,40}\]\W*)?(?:\w+_)?(?:` + status
 func saysFailed(text string, last bool) bool {
 	return (failing.MatchString(text) || badEnd.MatchString(text) || last && bareStatus.MatchString(text)) && !pattern.ZeroOf.MatchString(text)
 }
+
+// aNumber matches a line whose last word is the number that its other words name: "Error rate: 0.03".
+var aNumber = lazy.New(`[:=] *-?[\d.]+(?:e[+-]?\d+)? ?%?\W*$`)
+
+// lastFailed reports whether the last line of a log tells of a failure, after whatever words of an end.
+func lastFailed(text string) bool { return failed.MatchString(text) && !aNumber.MatchString(text) }

@@ -35,6 +35,10 @@ func TestAnEndWithABadStatusIsNoSuccess(t *testing.T) {
 		trained + "rc=1\nrc=0\n":                  outcome.Success, // of two programs, and the last one is the job's
 		trained + "Job finished with status 3\n":  outcome.UnknownExit,
 
+		trained + "Error: the report was not written\n":                      outcome.UnknownExit,
+		trained + "Error: the report was not written\nIt is on the screen\n": outcome.Success,
+		trained + "Error rate: 0.03\n":                                       outcome.Success,
+
 		"Processing ./fast\n  Preparing metadata: finished with status 'error'\n":                                       outcome.UnknownExit,
 		"  Installing what builds it: finished with status 'done'\n  Building it: finished with status 'error'\n":       outcome.UnknownExit,
 		"Processing ./fast\n  Installing what builds it: finished with status 'done'\n":                                 outcome.UnknownExit,

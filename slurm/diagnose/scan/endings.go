@@ -286,7 +286,7 @@ var failing = lazy.New(`(?i)\b(?:` + wholeRun + `|process)\b.{0,16}\bfailed\b` +
 func (f *Facts) failedSince(told int) bool {
 	last := tail(f.talk(), lastLines)
 	for k, m := range last {
-		if _, text := logline.CutTag(m.Text); m.told > told && saysFailed(text, k == len(last)-1) {
+		if _, text := logline.CutTag(m.Text); m.told > told && (saysFailed(text, k == len(last)-1) || k == len(last)-1 && lastFailed(text)) {
 			return true
 		}
 	}
