@@ -106,6 +106,7 @@ func TestTheMissingRankIsFoundByOneRule(t *testing.T) {
 			"  Process name: [[10003,1],2]\n  Exit code:    1\n", 2, ""},
 		"mpirun: one left without a word": {says(0, 3) + "Primary job  terminated normally, but 1 process returned\na non-zero exit code.\n" +
 			"  Process name: [[10003,1],2]\n  Exit code:    3\n", 2, ""},
+		"mpirun: one called MPI_Abort":                     {diagnosetest.Raised("KeyError: 'rope'") + "MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD\nwith errorcode 3.\n", 2, ""},
 		"srun tells nothing of one, which left with 0":     {says(0, 1, 3) + "srun: error: gpu2: task 3: Exited with exit code 1\nsrun: error: gpu1: tasks 0-1: Terminated\n", 2, ""},
 		"torchrun tells nothing of one, which left with 0": {strings.Repeat(diagnosetest.Raised(closed), 3) + told(0, 1, 3), 2, "gpu2"},
 		"torchrun tells nothing of one, which was busy":    {strings.Repeat(diagnosetest.Raised(gloo), 3) + told(0, 2, 3), 1, "gpu1"},

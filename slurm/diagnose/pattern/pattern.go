@@ -187,7 +187,7 @@ var guardWords = map[Guard]string{
 	AskPhase: "checkpoint|evaluating|building|compiling|>>> done|done with setup|training ...|initializ|[after |[before |validation loss" +
 		"|storing|> finished|random|> setting",
 	AskAgent:      "failed (exitcode|(first observed failure)|unable to shutdown process |errored trials: |trials did not complete: ",
-	AskTask:       "srun: error|noticed that process rank|process name: [[|exit code:  ",
+	AskTask:       "srun: error|noticed that process rank|process name: [[|exit code:  |mpi_abort|abort(",
 	AskNodeRank:   "node_rank|noderank",
 	AskMarker:     "start: attempt=|commit|argv|command|container|image|venv|worktree",
 	AskCollective: "collective operation timeout|last enqueued|join|failed to pass monitoredbarrier|errors while waiting",

@@ -58,3 +58,6 @@ const SeveralRoots = "root error(s) found."
 
 // Outside matches the exceptions that a signal or a person causes in a process.
 var Outside = lazy.New(`(?:^|\.)(?:SignalException|KeyboardInterrupt)$`)
+
+// Waited matches the exceptions that say only that nothing came for as long as a queue was asked.
+var Waited = lazy.New(`(?:^|\.)_?queue\.Empty$`)

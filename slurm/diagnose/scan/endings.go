@@ -89,7 +89,7 @@ func closes(text string) bool {
 // takenBack reports whether a line says that something is not done, or only that a round is; or is an
 // echo command, which a workflow prints before it runs the command.
 func takenBack(text string) bool {
-	return unfinished.MatchString(text) || ofRound.MatchString(text) || strings.HasPrefix(text, "echo ") || strings.HasPrefix(text, "printf ")
+	return unfinished.MatchString(text) || badEnd.MatchString(text) || ofRound.MatchString(text) || strings.HasPrefix(text, "echo ") || strings.HasPrefix(text, "printf ")
 }
 
 // saysEnd reports whether a line, without the rules around it, says that the run ended, as opposed to a
@@ -199,7 +199,7 @@ func (f *Facts) Ending() (e Ending) {
 			continue
 		}
 		amid = false
-		if failing.MatchString(text) && !pattern.ZeroOf.MatchString(text) {
+		if saysFailed(text, k == len(last)-1) {
 			return Ending{Sure: true}
 		}
 		if measures.MatchString(text) || lastBreath.MatchString(text) ||
@@ -281,13 +281,16 @@ var failing = lazy.New(`(?i)\b(?:` + wholeRun + `|process)\b.{0,16}\bfailed\b` +
 	`|^\*\*\* SIG[A-Z]+ received at ` + // glog and Abseil
 	`|^:::MLL.*\brun_stop\b.*"status": ?"aborted"`) // MLPerf
 
-// failedSince reports whether one of the last lines after the told-th line matches failing. The starter
+// failedSince reports whether one of the last lines after the told-th line says so. The starter
 // of a program writes this after the program's own words.
 func (f *Facts) failedSince(told int) bool {
-	return slices.ContainsFunc(tail(f.talk(), lastLines), func(m Mark) bool {
-		_, text := logline.CutTag(m.Text)
-		return m.told > told && failing.MatchString(text) && !pattern.ZeroOf.MatchString(text)
-	})
+	last := tail(f.talk(), lastLines)
+	for k, m := range last {
+		if _, text := logline.CutTag(m.Text); m.told > told && (saysFailed(text, k == len(last)-1) || k == len(last)-1 && lastFailed(text)) {
+			return true
+		}
+	}
+	return false
 }
 
 // failed matches the beginning of a last line that reports a failure.
@@ -327,7 +330,7 @@ var unfinished = lazy.New(`(?i)(?:(?:\bnot|n't|\bnever)[ -]?(?:yet |been |be |fu
 	`\b(?:will|would|to|can|should) be\b|` +
 	`\b(?:start-?up|warm-?up|set-?up|initiali[sz]ation) (?:complete|done|finish)|` +
 	`\b` + ready + `\w* success(?:ful(?:ly)?)?\b|\b(?:successfully|finished|done|completed?) ` + ready + `|(?-i:^Done \(t=[\d.]+s\))|` + // pycocotools, about an index
-	`\bwritten (?:in|by)\b|Run data is saved|Adding directory to artifact|未|失败|fail|error|cannot|could not`)
+	`\bfinished with status 'done'|\bwritten (?:in|by)\b|Run data is saved|Adding directory to artifact|未|失败|fail|error|cannot|could not`)
 
 // whole matches messages that all work is done. Programs and scripts may write notes on the results
 // after them.
@@ -354,7 +357,7 @@ func (s *scanner) allDone(text string, off int64, h pattern.Hits) {
 	if fitted.MatchString(text) {
 		s.fitted = s.told
 	}
-	if account := accounted.MatchString(text); account || s.matches(whole, text) && !ofRound.MatchString(text) {
+	if account := accounted.MatchString(text); account || s.matches(whole, text) && !ofRound.MatchString(text) && !badEnd.MatchString(text) {
 		ran := s.Ran
 		s.whole, s.wholeAt, s.wholeOff, s.wholeTold, s.accounted = &ran, s.now, off, s.told, account
 	}

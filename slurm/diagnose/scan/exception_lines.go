@@ -175,6 +175,8 @@ func outweigh(c python.Chain, earlier, later *Event) *Event {
 	switch d := earlier.Weight - later.Weight; {
 	case c == python.Handling && python.Outside.MatchString(earlier.Kind):
 		first = true // failures of a process that was told to end say nothing
+	case c == python.RaisedFrom && python.Waited.MatchString(earlier.Kind):
+		first = false // what it waited for did not come, for the reason that the later one names
 	case c == python.RaisedFrom && strings.Contains(earlier.Text, "is killed by signal: "):
 		first = true // the later one says only that the data loader's workers are gone
 	case d >= 10 && c != python.Wrapping:

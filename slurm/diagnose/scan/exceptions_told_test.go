@@ -65,6 +65,8 @@ func TestWhichOfTwoChainedExceptionsCounts(t *testing.T) {
 		heavy    = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3 GiB"
 		worker   = "RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed."
 		stopped  = "KeyboardInterrupt"
+		waited   = "_queue.Empty"
+		gone     = "RuntimeError: DataLoader worker (pid(s) 7, 8) exited unexpectedly"
 		carries  = "torch.OutOfMemoryError: CUDA out of memory, and so:"
 	)
 	for name, c := range map[string]struct{ earlier, words, later, counts string }{
@@ -78,6 +80,8 @@ func TestWhichOfTwoChainedExceptionsCounts(t *testing.T) {
 		"raised from what a person did":         {stopped, from, heavy, heavy},
 		"a worker was killed":                   {worker, from, heavy, worker},
 		"handling that a worker was killed":     {worker, handling, heavy, heavy},
+		"a queue in which nothing came":         {waited, from, gone, gone},
+		"handling that nothing came":            {waited, handling, light, light},
 		"carried by one that says more":         {carries, "", light, light},
 	} {
 		f := factsOf(t, inStep(c.earlier)+c.words+inStep(c.later))

@@ -105,10 +105,15 @@ func TestHowSrunTellsOfTasks(t *testing.T) {
 		"srun: error: gpu1: task 2: Bus error (core dumped)\n":      {outcome.ShmBusError, "gpu1", -7, []int{2}, false},
 		"srun: error: gpu1: task 2: Gone for good\n":                {outcome.UnknownExit, "gpu1", 0, []int{2}, false},
 		aborted: {outcome.HostOOM, "gpu5", -9, []int{3}, false},
-		"  Process name: [[41,1],6]\n  Exit code:    3\n":                       {outcome.UnknownExit, "", 3, []int{6}, false},
-		"  Process name: [[41,1],6]\n  Exit code:    0\n":                       nil,
-		"The job\n  Exit code:    3\n":                                          {outcome.UnknownExit, "", 3, nil, false},
-		"srun: Terminating StepId=7.0\nsrun: error: gpu1: task 2: Terminated\n": {outcome.UnknownExit, "gpu1", -15, []int{2}, false},
+		"  Process name: [[41,1],6]\n  Exit code:    3\n":                          {outcome.UnknownExit, "", 3, []int{6}, false},
+		"  Process name: [[41,1],6]\n  Exit code:    0\n":                          nil,
+		"MPI_ABORT was invoked on rank 5 in communicator MPI_COMM_WORLD\n":         {outcome.UnknownExit, "", 1, []int{5}, false},
+		"Abort(3) on node 4 (rank 4 in comm 0): application called MPI_Abort\n":    {outcome.UnknownExit, "", 1, []int{4}, false},
+		"application called MPI_Abort(MPI_COMM_WORLD, 3) - process 4\n":            {outcome.UnknownExit, "", 1, []int{4}, false},
+		"MPICH ERROR [Rank 4] - Abort(1091) on node 4 (rank 4 in comm 0): fatal\n": {outcome.UnknownExit, "", 1, []int{4}, false},
+		"Abort(3) on node 4 (rank 1 in comm 496): Fatal error\n":                   nil, // not its rank in the job
+		"The job\n  Exit code:    3\n":                                             {outcome.UnknownExit, "", 3, nil, false},
+		"srun: Terminating StepId=7.0\nsrun: error: gpu1: task 2: Terminated\n":    {outcome.UnknownExit, "gpu1", -15, []int{2}, false},
 	} {
 		f := factsOf(t, log)
 		var last *scan.Event

@@ -13,6 +13,11 @@ var (
 	mpirunCode    = lazy.New(`^ *Exit code: +(\d+)$`)
 )
 
+// mpiAbort matches the report on a rank that called MPI_Abort, or whose MPI call failed: Open MPI's, and MPICH's
+// and Intel MPI's, whose code may be an error of MPI's and is then no exit code.
+var mpiAbort = lazy.New(`\b(?:MPI_ABORT was invoked on rank (\d+) in communicator MPI_COMM_WORLD|Abort\(-?\d+\) on node \d+ \(rank (\d+) in comm 0\)` +
+	`|application called MPI_Abort\(MPI_COMM_WORLD, -?\d+\) - process (\d+))`)
+
 // mpirunTells handles mpirun's report on the end of a rank.
 func (s *scanner) mpirunTells(t logline.Tag, text, raw string, off int64) bool {
 	if g := mpirunSignal.FindStringSubmatch(text); g != nil {
@@ -22,6 +27,9 @@ func (s *scanner) mpirunTells(t logline.Tag, text, raw string, off int64) bool {
 	if g := mpirunProcess.FindStringSubmatch(text); g != nil {
 		s.mpirunFirst = TaskList(g[1])
 		return true
+	}
+	if g := mpiAbort.FindStringSubmatch(text); g != nil {
+		return s.taskEnded("", TaskList(g[1]+g[2]+g[3]), "exit code 1", t, text, raw, off)
 	}
 	g, tasks := mpirunCode.FindStringSubmatch(text), s.mpirunFirst
 	if g == nil || tasks == nil {

@@ -23,25 +23,34 @@ var noPackage = lazy.New(`there is no package called |namespace load failed for 
 // rLost begins the message of a worker of R's package parallel whose master has ended.
 const rLost = "Error in unserialize(node$con)"
 
+// goesStack is how Go begins the frames of what ended a program.
+const goesStack = " [running]:"
+
 // otherLanguages records the errors that ended a script of R, "Error in f(x) : why" or "Error: why", or of Julia,
-// "ERROR: why".
+// "ERROR: why"; and those of a program of Go, "panic: why", of Rust, or of Java.
 func (s *scanner) otherLanguages(t logline.Tag, text, raw string, off int64) {
 	switch {
 	case strings.HasPrefix(text, rLost):
-	case strings.HasPrefix(text, "Error in ") || strings.HasPrefix(text, "Error: ") || strings.HasPrefix(text, "ERROR: "):
+	case strings.HasPrefix(text, "Error in ") || strings.HasPrefix(text, "Error: ") || strings.HasPrefix(text, "ERROR: ") || strings.HasPrefix(text, "panic: "):
 		s.scriptError = &Mark{Off: off, Text: raw, At: s.now, Tag: t, told: s.told}
+	case strings.HasPrefix(text, "thread 'main'") && strings.Contains(text, " panicked at "), strings.HasPrefix(text, `Exception in thread "main" `):
+		s.scriptEnded(Mark{Off: off, Text: raw, Tag: t})
 	case s.scriptError == nil || s.scriptError.Tag != t:
-	case text == rHalted, text == juliasStack && strings.HasPrefix(s.scriptError.Text, "ERROR: ") && s.told-s.scriptError.told < Enough:
-		e := &Event{
-			Off: s.scriptError.Off, Raw: s.scriptError.Text, Text: strings.TrimSpace(s.scriptError.Text), Tag: t,
-			Class: outcome.UserException, Weight: pattern.Specific,
-		}
-		if noPackage.MatchString(e.Text) {
-			e.Class = outcome.ImportError
-		} else if p := s.table.Match(e.Text); p != nil && p.Weight >= pattern.Specific {
-			e.Class = p.Class
-		}
-		s.add(e)
+	case text == rHalted,
+		text == juliasStack && strings.HasPrefix(s.scriptError.Text, "ERROR: ") && s.told-s.scriptError.told < Enough,
+		strings.HasPrefix(text, "goroutine ") && strings.HasSuffix(text, goesStack) && strings.HasPrefix(s.scriptError.Text, "panic: "):
+		s.scriptEnded(*s.scriptError)
 		s.scriptError = nil
 	}
+}
+
+// scriptEnded records the line of an error that ended a program in another language.
+func (s *scanner) scriptEnded(m Mark) {
+	e := &Event{Off: m.Off, Raw: m.Text, Text: strings.TrimSpace(m.Text), Tag: m.Tag, Class: outcome.UserException, Weight: pattern.Specific}
+	if noPackage.MatchString(e.Text) {
+		e.Class = outcome.ImportError
+	} else if p := s.table.Match(e.Text); p != nil && p.Weight >= pattern.Specific {
+		e.Class = p.Class
+	}
+	s.add(e)
 }

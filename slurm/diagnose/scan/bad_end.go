@@ -1,0 +1,37 @@
+package scan
+
+import (
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+)
+
+// notZero matches an exit status other than zero, where no decimal point and no unit makes it another
+// number. The status of an HTTP request is none.
+const notZero = `(?:-\d{1,3}|[1-9]\d?|1\d\d|255)(?:[^\w.,/%-]|[.,]?(?:$|\s))`
+
+// statusName matches the names that scripts give an exit status.
+const statusName = `(?:rc|(?:exit|return)[ _-]?(?:code|status|value))`
+
+// badEnd matches words of an end with a status that is not zero, or with the word for a failure: the
+// program is over, and its work is not done.
+var badEnd = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|ended|exited|over)\b.{0,40}?` +
+	`\b(?:` + statusName + `|(?:with (?:an? )?)?(?:status|state|code)(?: code)?)\b` +
+	`[\s:=,'"(]*(?:(?:is|of|was)[\s:='"]*)?` +
+	`(?:` + notZero + `|(?:err(?:or)?|fail(?:ed|ure)?|abort(?:ed)?|cancel\w*|timeout|killed|non-?zero)\b)` +
+	`|(?:完成|结束|完毕).{0,12}(?:退出|返回|状态)(?:码|值)[\s:=：为是]*(?:-\d|[1-9])`)
+
+// bareStatus matches a line that a script writes about a status that is not zero.
+var bareStatus = lazy.New(`(?i)^\W*(?:\[[^\]]{0,40}\]\W*)?(?:\w+_)?(?:` + statusName + `|exit) ?[:=] ?` + notZero +
+	`|^\W*[\w./-]+ returned (?:-\d{1,3}|[1-9]\d?|1\d\d|255)\W*$`)
+
+// saysFailed reports whether a line says that the program failed. The last line of a log may say it by
+// the status alone, which amid the log is one of many settings.
+func saysFailed(text string, last bool) bool {
+	return (failing.MatchString(text) || badEnd.MatchString(text) || last && bareStatus.MatchString(text)) && !pattern.ZeroOf.MatchString(text)
+}
+
+// aNumber matches a line whose last word is the number that its other words name: "Error rate: 0.03".
+var aNumber = lazy.New(`[:=] *-?[\d.]+(?:e[+-]?\d+)? ?%?\W*$`)
+
+// lastFailed reports whether the last line of a log tells of a failure, after whatever words of an end.
+func lastFailed(text string) bool { return failed.MatchString(text) && !aNumber.MatchString(text) }

@@ -1,0 +1,50 @@
+package scan_test
+
+import (
+	"testing"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
+)
+
+// TestAnEndWithABadStatusIsNoSuccess gives logs last words that have both: a word of an end, and a status.
+func TestAnEndWithABadStatusIsNoSuccess(t *testing.T) {
+	const trained = "step 8 loss 0.4\nTraining complete\n"
+	for end, class := range map[string]string{
+		"Training done (rc=0)\n":                         outcome.Success,
+		"Training done (rc=2)\n":                         outcome.UnknownExit,
+		"Run finished: status=4\n":                       outcome.UnknownExit,
+		"Finished with return code 137\n":                outcome.UnknownExit,
+		"Finished with return code 0\n":                  outcome.Success,
+		"Job done with return code -9\n":                 outcome.UnknownExit,
+		"Training completed with status code 2, sorry\n": outcome.UnknownExit,
+		"Job finished at 9:15 with state FAILED\n":       outcome.UnknownExit,
+		"Training finished with status 'ok'\n":           outcome.Success,
+		"Training finished, upload status: 201\n":        outcome.Success, // HTTP's
+		"Training complete. State: 12.5\n":               outcome.Success,
+		"训练任务完成，退出码：3\n":                                 outcome.UnknownExit,
+		"训练任务完成，退出码：0\n":                                 outcome.Success,
+
+		trained + "rc=0\n":                        outcome.Success,
+		trained + "EXIT_CODE=7\n":                 outcome.UnknownExit,
+		trained + "[start.sh] return code: 143\n": outcome.UnknownExit,
+		trained + "RC=1 RUN=a7\n":                 outcome.UnknownExit,
+		trained + "fit.py returned 1\n":           outcome.UnknownExit,
+		trained + "fit.py returned 1 model\n":     outcome.Success,
+		trained + "rc=1\nrc=0\n":                  outcome.Success, // of two programs, and the last one is the job's
+		trained + "Job finished with status 3\n":  outcome.UnknownExit,
+
+		trained + "Error: the report was not written\n":                      outcome.UnknownExit,
+		trained + "Error: the report was not written\nIt is on the screen\n": outcome.Success,
+		trained + "Error rate: 0.03\n":                                       outcome.Success,
+
+		"Processing ./fast\n  Preparing metadata: finished with status 'error'\n":                                       outcome.UnknownExit,
+		"  Installing what builds it: finished with status 'done'\n  Building it: finished with status 'error'\n":       outcome.UnknownExit,
+		"Processing ./fast\n  Installing what builds it: finished with status 'done'\n":                                 outcome.UnknownExit,
+		"  Building it: finished with status 'done'\nSuccessfully installed fast-1.0\n" + trained + "Saved the model\n": outcome.Success,
+	} {
+		r := diagnosetest.Old(t, "step 7 loss 0.5\n"+end)
+		require.Equal(t, class, r.Class, "%s: %s", end, r.Why)
+	}
+}
