@@ -32,6 +32,7 @@ func (j *job) judge() verdict {
 	for _, step := range []func([]*scan.Event) (verdict, bool){
 		j.firstCause,
 		j.slurmEnd,
+		j.lastSentence,
 		j.betweenRanks,
 		j.badNumbers,
 		j.firstDoubtfulCause,
@@ -431,6 +432,8 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 			v.class, v.others = outcome.UnknownExit, nil
 			if e := exitReport(l.rank, live); e != nil {
 				v.event = j.ownReason(e, live)
+			} else if e := j.partingWords(l.rank); e != nil {
+				v.event, v.onlyLast = e, true
 			}
 		}
 	} else if e := ownExitCode(live); e != nil && class == outcome.NCCLConnection && !heavy.Agent {

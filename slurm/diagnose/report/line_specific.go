@@ -92,6 +92,9 @@ var stateSpecific = []struct {
 	{outcome.Running, "suspended", said("suspended", "已暂停（suspend）")},
 }
 
+// OwnWords is the Why of a process that ended itself and said why, without an exception.
+const OwnWords = "its own words"
+
 // OtherCollective matches gloo's and torch's reports of ranks in different collectives, or in one with tensors of different sizes. The
 // same job does so again.
 var OtherCollective = lazy.New(`(?i)mismatch between collectives|\bop\.preamble\.length\b`)
@@ -107,6 +110,13 @@ func (r Report) classInfo() (c outcome.Class, asks []string) {
 		if w.class == r.Class && (w.state == r.State || w.state == r.Why) {
 			c.Name = w.name
 		}
+	}
+	if r.Class == outcome.UserException && r.Why == OwnWords {
+		c.Name, c.Advice = said("the program ended itself and said why", "程序自行退出并说明了原因"), []lang.Text{said(
+			"The line is the program's own: do what it says; its words, searched for in the program's code, show what was checked.",
+			"这一行是程序自己的说明：照其所说处理；在程序代码中搜索这句话，可找到对应的检查。",
+		)}
+		return c, nil
 	}
 	for _, w := range lineSpecific {
 		if w.class == r.Class && w.says.MatchString(r.RootLine) {

@@ -102,6 +102,7 @@ type Facts struct {
 	clockedIn   int               // the value of told at a line at the beginning that is only a date
 	scriptError *Mark             // the last error of R or Julia
 	complaint   *Mark             // the last error that a program logged
+	sentence    *Mark             // the last statement, if no logger wrote it
 	rows        map[uint32]row    // how often each form of line occurs
 	reports     bool              // the file has iterations or progress bars
 	reported    int               // the value of told at the last of these
@@ -346,6 +347,9 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	s.complains(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text, h)
 	s.restarted(t, text, Mark{Off: off, Text: raw, At: s.now, Tag: t}, h)
 	if s.marks(t, text, raw, off, h) {
+		if s.sentence != nil {
+			s.sentences(m, text)
+		}
 		return
 	}
 	s.otherLanguages(t, text, raw, off)
@@ -479,6 +483,7 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 		s.classify(e)
 		return
 	}
+	s.sentences(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text)
 	s.plain(st, t, text, raw, off, h)
 	st.previous, st.last = text, Mark{Off: off, Text: raw, At: s.now, Tag: t}
 }
