@@ -426,6 +426,10 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 		v.class, v.event = outcome.SlurmCancelled, e
 		return v, true
 	}
+	if e := j.toldToEndFirst(live); e != nil && class == outcome.NCCLConnection {
+		v.class, v.event, v.others = outcome.UnknownExit, e, nil
+		return v, true
+	}
 	if l, ok := j.missing(live); ok && !heavy.Agent {
 		v.laggard, v.event = &l, j.laggardEvent(l, live, heavy)
 		if class == outcome.NCCLConnection && j.deathSeen() { // the rank exited silently, and the others lost it

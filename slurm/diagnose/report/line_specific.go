@@ -50,6 +50,11 @@ var lineSpecific = []struct {
 			"read-only (mode \"r\"); if nobody writes it, set HDF5_USE_FILE_LOCKING=FALSE.",
 		"HDF5 会锁定其打开的文件：另有进程正打开此文件，或文件系统不支持锁。只让一个进程写入，其余以只读方式（mode \"r\"）打开；若无人写入，可设置 HDF5_USE_FILE_LOCKING=FALSE。",
 	)}, nil},
+	{outcome.UnknownExit, lazy.New(`(?i)\breceived \S+ death signal\b`), said("a launcher was told to end", "启动器被信号终止"), []lang.Text{said(
+		"The signal came from outside of the launcher: a person, a node's health check or drain, a preemption, or srun after another task had failed. See `sacct -j JOBID` and "+
+			"`scontrol show node NODE` (Reason), or ask the administrators.",
+		"信号来自启动器之外：有人操作、节点健康检查或 drain、抢占，或另一任务失败后由 srun 发出。可查看 `sacct -j JOBID`、`scontrol show node NODE`（Reason），或询问管理员。",
+	)}, nil},
 	{outcome.NodeCountMismatch, lazy.New(`(?i)not enough slots available`), lang.Text{}, []lang.Text{said(
 		"mpirun has as many slots as the job has tasks: ask for as many tasks (--ntasks-per-node) as -np says, or start fewer.",
 		"mpirun 的 slot 数等于作业的任务数：申请与 -np 相同的任务数（--ntasks-per-node），或减少启动的进程。",
