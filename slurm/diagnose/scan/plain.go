@@ -137,4 +137,4 @@ var factForm = lazy.New(`NVRM|\b[Xx]id\b|\bSXid\b|^\[ *\d+\.\d+\]|kernel: |slurm
 	`error:)|CUDA error|cuda(?:Error|_error)|NCCL WARN|node-check: |` +
 	`Unable to determine the device handle|GPU is lost|fallen off the bus|mce:|pcieport|nvidia-(?:nvswitch|fabricmanager)|` +
 	`[Oo]ut of memory: Kill|oom-kill:|invoked oom-killer|[Mm]emory cgroup out of memory|` +
-	`[Ee]xceeded (?:job|step|virtual )?\s*memory limit|[Mm]emory limit|^TERM_[A-Z]+: |^=>> PBS: `)
+	`[Ee]xceeded (?:job|step|virtual )?\s*memory limit|[Mm]emory limit|(?:^|<exit>; )TERM_[A-Z]+: |^=>> PBS: `)
