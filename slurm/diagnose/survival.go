@@ -330,7 +330,7 @@ func fromScript(e *scan.Event) bool {
 
 // aboutProgram matches messages about the end of a program: a shell's about a signal, a container
 // runtime's, and a data loader's about the signal that ends its worker.
-var aboutProgram = lazy.New(`line \d+: +\d+ [A-Z]|^FATAL: |^ERROR: Unexpected .* encountered in worker`)
+var aboutProgram = lazy.New(`line \d+: +\d+ [A-Z]|行 ?\d+[:：] *\d+ |^FATAL: |^ERROR: Unexpected .* encountered in worker`)
 
 // nothingRan reports whether no program wrote anything on a script line's node, so that the line
 // explains the failure. Files of unknown nodes count as one script's.
