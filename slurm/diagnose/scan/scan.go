@@ -43,6 +43,7 @@ type Event struct {
 	Quoted        bool         // another rank quotes it, so the file and its node are not its own
 	Writer        string       // the rank that the log record above names as its writer; empty without one
 	World         int          // the world size in that record; 0 without one
+	Caught        int          // how often the same exception came before, with a line after each
 	Child         bool         // its local rank is the index of a child of torch.multiprocessing.spawn
 }
 
@@ -168,6 +169,7 @@ type scanner struct {
 	table      *pattern.Table
 	streams    map[logline.Tag]*stream
 	counts     map[quota]int
+	caught     map[catcher]caught
 	deepSpeed  map[logline.Tag]int // tag of a launcher → the first rank of its node
 	buf        []int               // for pattern.Table.Look
 	window     []byte              // the window being read
@@ -202,6 +204,7 @@ type span struct {
 func newScanner(file, keep int) *scanner {
 	return &scanner{
 		file: file, keep: keep, table: pattern.LoadTable(), hostPrefix: map[string]bool{}, streams: map[logline.Tag]*stream{}, counts: map[quota]int{},
+		caught:    map[catcher]caught{},
 		deepSpeed: map[logline.Tag]int{},
 		began:     map[logline.Tag]*firstWords{},
 		matched:   map[formMatch]bool{},
