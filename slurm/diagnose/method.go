@@ -54,8 +54,8 @@ var method = []Step{
 		"只有集合通信超时时：找出其他 rank 在等待的那个 rank，依据 flight recorder 转储、点名它的报错、watchdog 的序号，或只有它没有输出。")},
 	{"the numbers", said(
 		"Iteration lines whose loss or gradient norm stays NaN or infinite, or whose loss jumped and did not come back; or a program "+
-			"that tells its loss several times, and never a number.",
-		"迭代日志中损失或梯度范数持续为 NaN/无穷大，或损失跳升后未回落；或程序多次报告损失，却从未是数值。")},
+			"that tells its loss several times, or once as the result of an evaluation, and never a number.",
+		"迭代日志中损失或梯度范数持续为 NaN/无穷大，或损失跳升后未回落；或程序多次报告损失（仅作评估时一次即可），却从未是数值。")},
 	// "first cause" runs here again, for less certain events: lines without the form of an error, and
 	// tracebacks introduced as handled.
 	{"nothing says why", said(
