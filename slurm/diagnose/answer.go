@@ -218,6 +218,9 @@ func (j *job) downstream(v verdict) int {
 	for _, e := range v.others {
 		roots[e.Rank] = true
 	}
+	for _, r := range j.alike(v) {
+		roots[r] = true
+	}
 	for _, e := range j.events {
 		if !e.Counts() || e.Weight >= pattern.Death {
 			continue
@@ -237,6 +240,39 @@ func (j *job) downstream(v verdict) int {
 		}
 	}
 	return n
+}
+
+// alike returns the ranks that exited like the rank at fault, if as many processes wrote the cause into its file without
+// their ranks.
+func (j *job) alike(v verdict) (ranks []int) {
+	wrote := 1
+	for _, e := range v.others {
+		if e.File == v.event.File && e.Rank < 0 {
+			wrote++
+		}
+	}
+	if wrote == 1 {
+		return nil
+	}
+	exits := map[int]int{} // rank → its exit code
+	for _, e := range j.files[v.event.File].Elastic {
+		if e.Rank >= 0 {
+			exits[e.Rank] = e.Exit
+		}
+	}
+	exit := exits[v.event.Rank]
+	if exit == 0 {
+		return nil
+	}
+	for r, code := range exits {
+		if code == exit {
+			ranks = append(ranks, r)
+		}
+	}
+	if len(ranks) != wrote {
+		return nil
+	}
+	return ranks
 }
 
 // permission matches failures that every node would have: a missing right or folder.

@@ -32,6 +32,7 @@ func (j *job) judge() verdict {
 	for _, step := range []func([]*scan.Event) (verdict, bool){
 		j.firstCause,
 		j.slurmEnd,
+		j.lastSentence,
 		j.betweenRanks,
 		j.badNumbers,
 		j.firstDoubtfulCause,
@@ -425,12 +426,18 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 		v.class, v.event = outcome.SlurmCancelled, e
 		return v, true
 	}
+	if e := j.toldToEndFirst(live); e != nil && class == outcome.NCCLConnection {
+		v.class, v.event, v.others = outcome.UnknownExit, e, nil
+		return v, true
+	}
 	if l, ok := j.missing(live); ok && !heavy.Agent {
 		v.laggard, v.event = &l, j.laggardEvent(l, live, heavy)
 		if class == outcome.NCCLConnection && j.deathSeen() { // the rank exited silently, and the others lost it
 			v.class, v.others = outcome.UnknownExit, nil
 			if e := exitReport(l.rank, live); e != nil {
 				v.event = j.ownReason(e, live)
+			} else if e := j.partingWords(l.rank); e != nil {
+				v.event, v.onlyLast = e, true
 			}
 		}
 	} else if e := ownExitCode(live); e != nil && class == outcome.NCCLConnection && !heavy.Agent {

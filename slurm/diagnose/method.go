@@ -10,7 +10,10 @@
 // verdict rests (answer.go, report).
 package diagnose
 
-import "github.com/megatron-ops/megatron-ops/internal/lang"
+import (
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
+)
 
 // A Step is one step of the method. A report's Why holds the ID of the step that decided.
 type Step struct {
@@ -38,6 +41,10 @@ var method = []Step{
 	{"slurm's state", said(
 		"Slurm's state of the job, where no line says more.",
 		"没有更明确的日志时，以 Slurm 记录的作业状态为准。")},
+	{report.OwnWords, said(
+		"A rank that left with an exit code of its own, and a last statement that says why: a sentence on its standard error, as Python's "+
+			"sys.exit(message) writes it, or an error that it logged as critical or fatal.",
+		"某个 rank 以自己的退出码退出，且最后一条输出说明了原因：其标准错误上的一句话（如 Python 的 sys.exit(message)），或以 critical、fatal 级别记录的错误。")},
 	{"only the network complained", said(
 		"Where only the network between ranks complained: the earliest error of InfiniBand, sockets or rendezvous, unless the run went on after it.",
 		"只有 rank 之间的网络报错时：取最早的 InfiniBand、套接字或 rendezvous 错误，除非之后训练仍在推进。")},
@@ -47,8 +54,8 @@ var method = []Step{
 		"只有集合通信超时时：找出其他 rank 在等待的那个 rank，依据 flight recorder 转储、点名它的报错、watchdog 的序号，或只有它没有输出。")},
 	{"the numbers", said(
 		"Iteration lines whose loss or gradient norm stays NaN or infinite, or whose loss jumped and did not come back; or a program "+
-			"that tells its loss several times, and never a number.",
-		"迭代日志中损失或梯度范数持续为 NaN/无穷大，或损失跳升后未回落；或程序多次报告损失，却从未是数值。")},
+			"that tells its loss several times, or once as the result of an evaluation, and never a number.",
+		"迭代日志中损失或梯度范数持续为 NaN/无穷大，或损失跳升后未回落；或程序多次报告损失（仅作评估时一次即可），却从未是数值。")},
 	// "first cause" runs here again, for less certain events: lines without the form of an error, and
 	// tracebacks introduced as handled.
 	{"nothing says why", said(

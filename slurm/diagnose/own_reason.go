@@ -3,11 +3,13 @@ package diagnose
 import (
 	"slices"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
@@ -40,15 +42,25 @@ func (j *job) ownReason(launchers *scan.Event, live []*scan.Event) *scan.Event {
 	return first
 }
 
-// logged judges the end of a process whose last statement is an error that it logged: it is an exception if
-// the error has Python's words for one, else nothing says why.
+// logged judges the end of a process whose last statement is an error that it logged. It is an exception if the error
+// has Python's words for one, or a level above error, with which programs end themselves.
 func (j *job) logged(v verdict) verdict {
-	if v.class == outcome.UnknownExit && v.event != nil && !v.event.Agent && python.Says(v.event.Text) && pattern.FormOf(v.event.Text) == pattern.Statement &&
-		!j.loggedBefore(v.event) {
+	if v.class != outcome.UnknownExit || v.event == nil || v.event.Agent {
+		return v
+	}
+	says, fatal := python.Says(v.event.Text), v.why == "nothing says why" && fatalLevel.MatchString(v.event.Text)
+	switch {
+	case !says && !fatal, pattern.FormOf(v.event.Text) != pattern.Statement:
+	case says && !j.loggedBefore(v.event):
 		v.class, v.why, v.onlyLast = outcome.UserException, "first cause", false
+	case fatal:
+		v.class, v.why = outcome.UserException, report.OwnWords
 	}
 	return v
 }
+
+// fatalLevel matches the levels above error, before a message.
+var fatalLevel = lazy.On("FATAL|CRITICAL", `(?:^|[\s\[|:(-])(?:FATAL|CRITICAL)(?:[\]:|)]| -|\s)`)
 
 // loggedBefore reports whether a program logged such an error before and went on, as one does that skips the
 // items it cannot process.
@@ -64,4 +76,30 @@ func (j *job) loggedBefore(e *scan.Event) bool {
 		}
 	}
 	return false
+}
+
+// partingWords returns the last line of a rank on whose exit nobody reports, unless another rank's last line is the
+// same but for its numbers; nil without one.
+func (j *job) partingWords(rank int) (words *scan.Event) {
+	common := map[string]struct{}{} // forms of the others' last lines
+	for i, f := range j.files {
+		for t, m := range f.LastBy {
+			_, text := logline.CutTag(m.Text)
+			switch r := j.rankOf(i, t); {
+			case j.old[i] || r < 0 || pattern.AgentLine(text):
+			case r != rank:
+				common[logline.Template(text)] = struct{}{}
+			case words == nil || words.Before.Before(m.At) || words.File == i && words.Off < m.Off:
+				words = eventOf(i, m)
+				words.Rank, words.Node = rank, j.nodeByRank(rank, j.nodesOfRanks())
+			}
+		}
+	}
+	if words == nil {
+		return nil
+	}
+	if _, same := common[logline.Template(words.Text)]; same {
+		return nil
+	}
+	return words
 }

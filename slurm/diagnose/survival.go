@@ -79,7 +79,7 @@ func (j *job) after(e *scan.Event) continuation {
 		f.Ran.Tagged-e.Ran.Tagged >= scan.Enough && !j.failureReportedAfter(e) {
 		return wentOn // the script's own line, and the script went on to start its tasks
 	}
-	if j.handlesExceptions(e) || j.lostPeerLater(e) {
+	if j.handlesExceptions(e) || j.catchesOften(e) || j.lostPeerLater(e) {
 		return wentOn
 	}
 	all := f.Ran.Phases
@@ -330,7 +330,7 @@ func fromScript(e *scan.Event) bool {
 
 // aboutProgram matches messages about the end of a program: a shell's about a signal, a container
 // runtime's, and a data loader's about the signal that ends its worker.
-var aboutProgram = lazy.New(`line \d+: +\d+ [A-Z]|^FATAL: |^ERROR: Unexpected .* encountered in worker`)
+var aboutProgram = lazy.New(`line \d+: +\d+ [A-Z]|行 ?\d+[:：] *\d+ |^FATAL: |^ERROR: Unexpected .* encountered in worker`)
 
 // nothingRan reports whether no program wrote anything on a script line's node, so that the line
 // explains the failure. Files of unknown nodes count as one script's.

@@ -198,3 +198,33 @@ func TestStepsAfterTheFailureOfANode(t *testing.T) {
 		require.Equal(t, outcome.SlurmNodeFail, diagnosetest.Old(t, steps+line+steps).Class, line)
 	}
 }
+
+// A signal ends the launcher of one node, and the other node's ranks lose its ranks; or srun ends it after they failed.
+func TestASignalEndsTheLauncherOfOneNode(t *testing.T) {
+	const told = "WARNING:torch.distributed.elastic.agent.server.api:Received 15 death signal, shutting down workers\n"
+	const second, first = "srun: error: gpu2: task 1: Exited with exit code 1\n", "srun: error: gpu1: task 0: Exited with exit code 1\n"
+	lost := diagnosetest.Raised(lostPeer)
+	for name, c := range map[string]struct {
+		srun, told string
+		node       string
+	}{
+		"its task exits first":                    {second + first, told, "gpu2"},
+		"only its task exits":                     {second, told, "gpu2"},
+		"the other node's task exits first":       {first + second, told, ""},
+		"its ranks had lost the others before":    {second + first, lost + told, ""},
+		"no launcher says that a signal ended it": {second + first, "", ""},
+	} {
+		r := ofFolder(t, map[string]string{
+			"slurm-7.out": "job 7\n" + c.srun, "logs/node_0.txt": "step 1\n" + lost + lost + exitedWith("gpu1", 1, 0, 1), "logs/node_1.txt": "step 1\n" + c.told,
+		})
+		if c.node == "" {
+			require.NotContains(t, r.Summary, "told to end", name)
+			continue
+		}
+		require.Equal(t, outcome.UnknownExit, r.Class, name)
+		require.NotNil(t, r.RootNode, name)
+		require.Equal(t, c.node, *r.RootNode, name)
+		require.Nil(t, r.RootRank, name)
+		require.Contains(t, r.Summary, "launcher was told to end", name)
+	}
+}

@@ -133,6 +133,7 @@ var errorForm = lazy.New(`^\S*/\S+: ` + // a program's path
 	`|^(?:terminate called|what\(\):|Fatal |!!!|\*\*\* |\(core dumped\))` +
 	`|^(?:Error|Failed|Failure|Cannot|Can't|Could ?n[o']t|Couldn't|Unable|Invalid|Killed|Aborted|Abort|Segmentation|Bus error|Floating point|` +
 	`Illegal|Out of memory|No |Got |The |Mem|Exit|RuntimeE|Loading|Caught|Some NCCL|` +
+	`已杀死|段错误|总线错误|\S*[:：] ?行 ?\d+[:：]|` + // bash in Chinese
 	`CMake Error at |memory allocation of \d|` + // Rust's handler of a failed allocation, which then aborts: tokenizers, safetensors
 	`Dataset does not exist: |Your job has requested more processes )`) // Megatron's megatron/data/indexed_dataset.py, mpirun
 

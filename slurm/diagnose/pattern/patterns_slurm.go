@@ -42,11 +42,18 @@ var slurmPatterns = []pattern{
 	},
 	{outcome.SlurmCancelled, Ended - 4, oneOf("keyboardinterrupt|cancelled by"), `^keyboardinterrupt|cancelled by \w+`},
 
-	// LSF (its job report, bhist(1)) and PBS end a job for the same reasons.
-	{outcome.SlurmTimeLimit, Ended + 3, oneOf("term_runlimit|term_cpulimit|job killed: walltime"), `^term_(run|cpu)limit: job killed|^\W*pbs: job killed: walltime`},
-	{outcome.SlurmCancelled, Ended - 2, oneOf("term_owner|term_force_owner|term_admin|term_force_admin"), `^term_(force_)?(owner|admin): job killed`},
-	{outcome.SlurmPreempted, Ended + 4, oneOf("term_preempt"), `^term_preempt: job killed`},
-	{outcome.HostOOM, Fact, oneOf("term_memlimit|term_swap|job killed: mem|job killed: vmem"), `^term_(memlimit|swap): job killed|^\W*pbs: job killed: v?mem`},
+	// LSF and PBS end a job for the same reasons. LSF's keywords are those of bacct(1); a job's report begins with one, and
+	// bhist(1) and bacct write it behind the job's state.
+	{
+		outcome.SlurmTimeLimit, Ended + 3, oneOf("term_runlimit|term_cpulimit|term_deadline|term_window|job killed: walltime"),
+		lsfEnd + `((run|cpu)limit|deadline|window): job killed|^\W*pbs: job killed: walltime`,
+	},
+	{
+		outcome.SlurmCancelled, Ended - 2, oneOf("term_owner|term_force_owner|term_admin|term_force_admin|term_bucket_kill"),
+		lsfEnd + `((force_)?(owner|admin)|bucket_kill): job killed`,
+	},
+	{outcome.SlurmPreempted, Ended + 4, oneOf("term_preempt|term_load|term_requeue_|term_rc:"), lsfEnd + `(preempt|load|requeue_(owner|admin|rc)|rc): job killed`},
+	{outcome.HostOOM, Fact, oneOf("term_memlimit|term_swap|job killed: mem|job killed: vmem"), lsfEnd + `(memlimit|swap): job killed|^\W*pbs: job killed: v?mem`},
 
 	// Client commands: every error of sbatch and salloc is a refusal; of srun's errors only those of
 	// slurm_errno.c about a request are.
@@ -63,3 +70,6 @@ var slurmPatterns = []pattern{
 		"|user's group not permitted|requested reservation is invalid|memory specification can not be satisfied|does not look like a batch script" +
 		"|dos line breaks|no partition specified|invalid job array spec|invalid wckey|invalid license|job dependency problem"), ``},
 }
+
+// lsfEnd begins LSF's reason for the end of a job.
+const lsfEnd = `(?:^|<exit>; )term_`

@@ -29,6 +29,7 @@ var storagePatterns = []pattern{
 	{outcome.UnknownExit, Death + 1, oneOf("process pool was terminated abruptly"), ``},
 	{outcome.HostOOM, Death, oneOf("exited unexpectedly|signal sigkill"), `dataloader worker.*exited unexpectedly|terminated with signal sigkill`},
 	{outcome.HostOOM, Death + 4, oneOf(" killed"), `line \d+: +\d+ killed\b`},
+	{outcome.HostOOM, Death + 4, oneOf("已杀死"), shellZH + `已杀死( |$)`},
 	{outcome.HostOOM, Death, oneOf("killed"), `^killed$`}, // a shell reports on the process it waited for
 
 	{
@@ -77,3 +78,7 @@ var storagePatterns = []pattern{
 	{outcome.Filesystem, Specific, oneOf("mount"), `mount(\.\w+)?: .*(fail|error|denied|timed out|wrong fs|unknown filesystem|does not exist|not mounted)` +
 		`|(is )?not mounted|automount.*(fail|timed out)|failed to mount`},
 }
+
+// shellZH begins bash's message, in Chinese, about a program that a signal ended: the script, the line and the process, or
+// nothing.
+const shellZH = `(?:^|[:：] ?行 ?\d+[:：] *\d+ )`

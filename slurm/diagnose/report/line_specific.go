@@ -50,6 +50,11 @@ var lineSpecific = []struct {
 			"read-only (mode \"r\"); if nobody writes it, set HDF5_USE_FILE_LOCKING=FALSE.",
 		"HDF5 会锁定其打开的文件：另有进程正打开此文件，或文件系统不支持锁。只让一个进程写入，其余以只读方式（mode \"r\"）打开；若无人写入，可设置 HDF5_USE_FILE_LOCKING=FALSE。",
 	)}, nil},
+	{outcome.UnknownExit, lazy.New(`(?i)\breceived \S+ death signal\b`), said("a launcher was told to end", "启动器被信号终止"), []lang.Text{said(
+		"The signal came from outside of the launcher: a person, a node's health check or drain, a preemption, or srun after another task had failed. See `sacct -j JOBID` and "+
+			"`scontrol show node NODE` (Reason), or ask the administrators.",
+		"信号来自启动器之外：有人操作、节点健康检查或 drain、抢占，或另一任务失败后由 srun 发出。可查看 `sacct -j JOBID`、`scontrol show node NODE`（Reason），或询问管理员。",
+	)}, nil},
 	{outcome.NodeCountMismatch, lazy.New(`(?i)not enough slots available`), lang.Text{}, []lang.Text{said(
 		"mpirun has as many slots as the job has tasks: ask for as many tasks (--ntasks-per-node) as -np says, or start fewer.",
 		"mpirun 的 slot 数等于作业的任务数：申请与 -np 相同的任务数（--ntasks-per-node），或减少启动的进程。",
@@ -103,6 +108,9 @@ var stateSpecific = []struct {
 	{outcome.Running, "suspended", said("suspended", "已暂停（suspend）")},
 }
 
+// OwnWords is the Why of a process that ended itself and said why, without an exception.
+const OwnWords = "its own words"
+
 // OtherCollective matches gloo's and torch's reports of ranks in different collectives, or in one with tensors of different sizes. The
 // same job does so again.
 var OtherCollective = lazy.New(`(?i)mismatch between collectives|\bop\.preamble\.length\b`)
@@ -121,6 +129,13 @@ func (r Report) classInfo() (c outcome.Class, asks []string) {
 		if w.class == r.Class && (w.state == r.State || w.state == r.Why) {
 			c.Name = w.name
 		}
+	}
+	if r.Class == outcome.UserException && r.Why == OwnWords {
+		c.Name, c.Advice = said("the program ended itself and said why", "程序自行退出并说明了原因"), []lang.Text{said(
+			"The line is the program's own: do what it says; its words, searched for in the program's code, show what was checked.",
+			"这一行是程序自己的说明：照其所说处理；在程序代码中搜索这句话，可找到对应的检查。",
+		)}
+		return c, nil
 	}
 	for _, w := range lineSpecific {
 		if w.class == r.Class && w.says.MatchString(r.RootLine) {
@@ -154,6 +169,6 @@ func (r Report) classInfo() (c outcome.Class, asks []string) {
 // onlyKilled matches reports of a process that signal 9 ended. Memory is the usual reason, and saysMemory matches
 // those that tell it.
 var (
-	onlyKilled = lazy.New(`(?i)\bexit ?code *[:=]? *(?:-9|137)\b|(?:: |^)killed$|\bSIGKILL\b|\bsignal 9\b`)
+	onlyKilled = lazy.New(`(?i)\bexit ?code *[:=]? *(?:-9|137)\b|(?:: |^)killed$|\bline \d+: +\d+ killed\b|已杀死|\bSIGKILL\b|\bsignal 9\b`)
 	saysMemory = lazy.New(`(?i)memory|oom`)
 )

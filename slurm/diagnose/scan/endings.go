@@ -320,7 +320,8 @@ var lastBreath = lazy.New(`(?:process group has NOT been destroyed before|destro
 var Killed = lazy.New(`^(?:\S+: line \d+: +\d+ |\[?[\d-]+[ T][\d:.,]+(?:Z|[+-][\d:]+)?\]?:? +)?(?:` +
 	`Killed|Segmentation fault|Bus error|Aborted|Illegal instruction|Floating point exception|` +
 	`Trace/breakpoint trap|Terminated|Hangup|Quit|Alarm clock|User defined signal [12])` +
-	`(?: +\(core dumped\))?(?:$|  )`)
+	`(?: +\(core dumped\))?(?:$|  )` +
+	`|^(?:\S+[:：] ?行 ?\d+[:：] *\d+ )?(?:已杀死|已终止|段错误|总线错误|已放弃|已中止|非法指令|浮点数例外)(?: *[(（]核心已转储[)）])?(?:$|  )`)
 
 // ready matches the beginnings of words for preparations.
 const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|start|open|log(?:ged|in)|authenticat|download|fetch|mount|pars|read|resolv|push|upload)`

@@ -30,6 +30,7 @@ func (s *scanner) add(e *Event) {
 	if e.Node == "" {
 		e.Node = cmp.Or(e.Tag.Host, NodeIn(e.Text))
 	}
+	s.catches(e)
 	key := quota{e.Tag, e.Class}
 	if e.Form != pattern.Statement || e.Doubted {
 		key.class += "?"

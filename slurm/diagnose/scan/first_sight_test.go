@@ -56,8 +56,36 @@ func TestFormsAroundTheWords(t *testing.T) {
 		},
 		"LSF ends a job for its memory": {"Step 40 of 90\nTERM_MEMLIMIT: job killed after reaching LSF memory usage limit.\n", outcome.HostOOM, "TERM_MEMLIMIT", ""},
 		"LSF ends a job for its owner":  {"Step 40 of 90\nTERM_OWNER: job killed by owner.\n", outcome.SlurmCancelled, "TERM_OWNER", ""},
-		"PBS ends a job at its limit":   {"Step 40 of 90\n=>> PBS: job killed: walltime 3605 exceeded limit 3600\n", outcome.SlurmTimeLimit, "walltime", ""},
-		"LSF preempts a job":            {"Step 40 of 90\nTERM_PREEMPT: job killed after preemption.\n", outcome.SlurmPreempted, "TERM_PREEMPT", ""},
+		"LSF's accounts tell that": {
+			"Step 40 of 90\nThu Mar 13 19:31:13: Completed <exit>; TERM_MEMLIMIT: job killed after reaching LSF memory usage limit;\n",
+			outcome.HostOOM, "TERM_MEMLIMIT", "",
+		},
+		"bash says in Chinese that a signal killed its program": {
+			"Step 40 of 90\nTraining finished.\n./run.sh：行 3：12345 已杀死               python train.py\n", outcome.HostOOM, "已杀死", "",
+		},
+		"bash says in Chinese that its program crashed": {
+			"Step 40 of 90\n./run.sh: 行 3: 12345 段错误               （核心已转储）python train.py\n", outcome.Segfault, "段错误", "",
+		},
+		"bash says in Chinese that its program was told to end": {
+			"Step 40 of 90\n./run.sh: 行 3: 12345 已终止               python train.py\n", outcome.UnknownExit, "已终止", "",
+		},
+		"the terminal of bash's program is gone": {
+			"Step 40 of 90\nslurm_script: line 9: 1234 Hangup                  python train.py\n", outcome.UnknownExit, "Hangup", "",
+		},
+		"a program says in Chinese that a worker was killed": {
+			"已杀死 3 个空闲的数据进程\n" + strings.Repeat("Step 40 of 90\n", 4) + diagnosetest.Raised("KeyError: 'a'"),
+			outcome.UserException, "KeyError", "",
+		},
+		"Julia's GPU is full": {
+			"ERROR: LoadError: Out of GPU memory trying to allocate 8.000 GiB\nEffective GPU memory usage: 99.77% (39.5 GiB/39.6 GiB)\n\nStacktrace:\n  [1] alloc(pool)\n",
+			outcome.CUDAOOM, "Out of GPU memory", "",
+		},
+		"LSF's queue closes":           {"Step 40 of 90\nTERM_WINDOW: job killed after queue run window closed.\n", outcome.SlurmTimeLimit, "TERM_WINDOW", ""},
+		"LSF's deadline is over":       {"Step 40 of 90\nTERM_DEADLINE: job killed after deadline expires.\n", outcome.SlurmTimeLimit, "TERM_DEADLINE", ""},
+		"LSF requeues a job":           {"Step 40 of 90\nTERM_REQUEUE_ADMIN: job killed and requeued by root or LSF administrator.\n", outcome.SlurmPreempted, "REQUEUE", ""},
+		"LSF's host has too much load": {"Step 40 of 90\nTERM_LOAD: job killed after load exceeds threshold.\n", outcome.SlurmPreempted, "TERM_LOAD", ""},
+		"PBS ends a job at its limit":  {"Step 40 of 90\n=>> PBS: job killed: walltime 3605 exceeded limit 3600\n", outcome.SlurmTimeLimit, "walltime", ""},
+		"LSF preempts a job":           {"Step 40 of 90\nTERM_PREEMPT: job killed after preemption.\n", outcome.SlurmPreempted, "TERM_PREEMPT", ""},
 		"Slurm's word stands behind a bar, and the container is taken down": {
 			"Generating train split: 0 examples [00:00, ? examples/s]slurmstepd-gpu19: error: *** JOB 88 ON gpu19 CANCELLED AT 2026-06-02T13:28:49 ***\n" +
 				"slurmstepd-gpu19: error: container_p_join: open failed for /var/tmp//gpu19/88/.ns: No such file or directory\n" +

@@ -1,6 +1,10 @@
 package scan
 
-import "github.com/megatron-ops/megatron-ops/internal/lazy"
+import (
+	"slices"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+)
 
 // losses are the values of losses in a program's own lines, one per epoch for instance. They are not the
 // reports of a trainer's iterations.
@@ -8,11 +12,14 @@ type losses struct {
 	nan   int  // lines whose losses are NaN
 	first Mark // the first of these
 	told  bool // some line has the value of a loss
+	only  bool // the first is the result of an evaluation
 }
 
 var (
-	nanLoss = lazy.On("oss|OSS", `(?i)loss\w*['"]?\s*[:=]\s*[-+]?nan\b`)
-	anyLoss = lazy.On("oss|OSS", `(?i)loss[^|,;\d]{0,24}\d`)
+	nanLoss = lazy.On("oss|OSS", `(?i)loss\w*['"]?\s*[:=]?\s*[-+]?nan\b`)
+	// resultNaN matches the result of an evaluation, which may be the only loss that a program tells.
+	resultNaN = lazy.On("oss|OSS", `(?i)(?:\b|_)(?:eval(?:uation)?|test|val(?:idation)?)[ _-]?loss['"]?\s*[:=]?\s*[-+]?nan\b`)
+	anyLoss   = lazy.On("oss|OSS", `(?i)loss[^|,;\d]{0,24}\d`)
 )
 
 // read takes in a line.
@@ -23,12 +30,16 @@ func (l *losses) read(m Mark, text string) {
 		l.told = true
 	case nanLoss.MatchString(text):
 		if l.nan++; l.nan == 1 {
-			l.first = m
+			l.first, l.only = m, resultNaN.MatchString(text)
 		}
 	}
 }
 
-// NeverANumber returns the first line with the value of a loss, if there are several and all values are NaN.
+// NeverANumber returns the first line with the value of a loss, if all values are NaN and there are several, or one is the
+// result of a program that only evaluates.
 func (f *Facts) NeverANumber() (Mark, bool) {
-	return f.losses.first, f.losses.nan > 1 && !f.losses.told
+	return f.losses.first, !f.losses.told && (f.losses.nan > 1 || f.losses.only && !slices.ContainsFunc(f.Progress, tellsLoss))
 }
+
+// tellsLoss reports whether a report of an iteration has the value of a loss.
+func tellsLoss(m Mark) bool { return anyLoss.MatchString(m.Text) }

@@ -66,7 +66,7 @@ func (s *scanner) plain(st *stream, t logline.Tag, text, raw string, off int64, 
 	switch {
 	case p.Weight >= pattern.Fact-1 && !factForm.MatchString(text):
 		e.Weight = pattern.Specific
-	case p.Weight >= pattern.Fact-1, pattern.LastRetry(text), e.Agent, deathSignal.MatchString(text):
+	case p.Weight >= pattern.Fact-1, pattern.LastRetry(text), e.Agent, DeathSignal.MatchString(text):
 		e.Form = pattern.Statement
 	}
 	s.add(e)
@@ -93,9 +93,9 @@ func (st *stream) saidMore(e *Event) bool {
 // ncclsLast is the line above NCCL's last warning in an exception's message.
 const ncclsLast = "Last error:"
 
-// deathSignal matches torchelastic's warning that a signal ends it: often its last words
+// DeathSignal matches torchelastic's warning that a signal ends it: often its last words
 // (torch/distributed/elastic/agent/server/api.py).
-var deathSignal = lazy.On("death signal", `\bReceived \S+ death signal, shutting down workers`)
+var DeathSignal = lazy.On("death signal", `\bReceived \S+ death signal, shutting down workers`)
 
 // commandLine matches a command that a launcher prints as a Python list. Its words are paths and flags,
 // and report nothing.
@@ -137,4 +137,4 @@ var factForm = lazy.New(`NVRM|\b[Xx]id\b|\bSXid\b|^\[ *\d+\.\d+\]|kernel: |slurm
 	`error:)|CUDA error|cuda(?:Error|_error)|NCCL WARN|node-check: |` +
 	`Unable to determine the device handle|GPU is lost|fallen off the bus|mce:|pcieport|nvidia-(?:nvswitch|fabricmanager)|` +
 	`[Oo]ut of memory: Kill|oom-kill:|invoked oom-killer|[Mm]emory cgroup out of memory|` +
-	`[Ee]xceeded (?:job|step|virtual )?\s*memory limit|[Mm]emory limit|^TERM_[A-Z]+: |^=>> PBS: `)
+	`[Ee]xceeded (?:job|step|virtual )?\s*memory limit|[Mm]emory limit|(?:^|<exit>; )TERM_[A-Z]+: |^=>> PBS: `)

@@ -43,6 +43,7 @@ type Event struct {
 	Quoted        bool         // another rank quotes it, so the file and its node are not its own
 	Writer        string       // the rank that the log record above names as its writer; empty without one
 	World         int          // the world size in that record; 0 without one
+	Caught        int          // how often the same exception came before, with a line after each
 	Child         bool         // its local rank is the index of a child of torch.multiprocessing.spawn
 }
 
@@ -102,6 +103,7 @@ type Facts struct {
 	clockedIn   int               // the value of told at a line at the beginning that is only a date
 	scriptError *Mark             // the last error of R or Julia
 	complaint   *Mark             // the last error that a program logged
+	sentence    *Mark             // the last statement, if no logger wrote it
 	rows        map[uint32]row    // how often each form of line occurs
 	reports     bool              // the file has iterations or progress bars
 	reported    int               // the value of told at the last of these
@@ -167,6 +169,7 @@ type scanner struct {
 	table      *pattern.Table
 	streams    map[logline.Tag]*stream
 	counts     map[quota]int
+	caught     map[catcher]caught
 	deepSpeed  map[logline.Tag]int // tag of a launcher → the first rank of its node
 	buf        []int               // for pattern.Table.Look
 	window     []byte              // the window being read
@@ -201,6 +204,7 @@ type span struct {
 func newScanner(file, keep int) *scanner {
 	return &scanner{
 		file: file, keep: keep, table: pattern.LoadTable(), hostPrefix: map[string]bool{}, streams: map[logline.Tag]*stream{}, counts: map[quota]int{},
+		caught:    map[catcher]caught{},
 		deepSpeed: map[logline.Tag]int{},
 		began:     map[logline.Tag]*firstWords{},
 		matched:   map[formMatch]bool{},
@@ -346,6 +350,9 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	s.complains(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text, h)
 	s.restarted(t, text, Mark{Off: off, Text: raw, At: s.now, Tag: t}, h)
 	if s.marks(t, text, raw, off, h) {
+		if s.sentence != nil {
+			s.sentences(m, text)
+		}
 		return
 	}
 	s.otherLanguages(t, text, raw, off)
@@ -479,6 +486,7 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 		s.classify(e)
 		return
 	}
+	s.sentences(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text)
 	s.plain(st, t, text, raw, off, h)
 	st.previous, st.last = text, Mark{Off: off, Text: raw, At: s.now, Tag: t}
 }

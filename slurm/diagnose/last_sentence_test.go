@@ -1,0 +1,107 @@
+package diagnose_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	dated    = "2026-11-23 10:00:01,530 INFO distributed_c10d: Rank 2: Completed store-based barrier for key:k:1 with 4 nodes.\n"
+	sentence = "vocabulary of 32001 tokens does not fit the embedding of 32000 rows\n"
+	closing  = "WARNING:torch.distributed.elastic.multiprocessing.api:Sending process 4711 closing signal SIGTERM\n"
+	failed   = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 1 (pid: 4714) of binary: /v/python\n"
+)
+
+// The standard errors of two nodes: one rank leaves by sys.exit with a message, and the others lose it.
+func TestARankThatLeavesWithAMessage(t *testing.T) {
+	lost := diagnosetest.Raised(lostPeer)
+	other := dated + lost + lost + exitedWith("gpu1", 1, 0, 1)
+	own := closing + failed + exitedWith("gpu2", 1, 3, 3)
+	for name, c := range map[string]struct {
+		file, log string
+		said      bool
+	}{
+		"the others lose it after that":         {"p-7-gpu2.err", dated + sentence + lost + own, true},
+		"all of the node complain":              {"p-7-gpu2.err", dated + sentence + lost + lost + own, false},
+		"it wrote on":                           {"p-7-gpu2.err", dated + sentence + dated + lost + own, false},
+		"two processes wrote it":                {"p-7-gpu2.err", dated + sentence + sentence + lost + own, false},
+		"it was written long before":            {"p-7-gpu2.err", strings.Replace(dated, "10:", "09:", 1) + sentence + lost + own, false},
+		"a logger's line":                       {"p-7-gpu2.err", dated + "INFO:root:" + sentence + lost + own, false},
+		"a file that holds both streams":        {"p-7-gpu2.out", dated + sentence + lost + own, false},
+		"an announcement":                       {"p-7-gpu2.err", dated + "Loading the vocabulary of 32001 tokens\n" + lost + own, false},
+		"success":                               {"p-7-gpu2.err", dated + "Checkpoint of step 9 was saved\n" + lost + own, false},
+		"a message of a library before its bar": {"p-7-gpu2.err", dated + sentence + " 40%|####      | 4/10 [00:01<00:02,  2.9it/s]\n" + lost + own, false},
+	} {
+		r := ofFolder(t, map[string]string{"logs/p-7-gpu1.err": other, "logs/" + c.file: c.log})
+		if !c.said {
+			require.NotEqual(t, outcome.UserException, r.Class, name)
+			continue
+		}
+		require.Equal(t, outcome.UserException, r.Class, name)
+		require.Equal(t, strings.TrimSpace(sentence), r.RootLine, name)
+		require.Equal(t, 3, *r.RootRank, name)
+		require.Contains(t, r.Summary, "said why", name)
+		require.NotContains(t, strings.Join(r.Advice, " "), "innermost frame", "there is none: %s", name)
+	}
+}
+
+// A rank's own standard error, and the launcher's report on it.
+func TestARanksOwnStandardErrorEndsWithItsReason(t *testing.T) {
+	const exits = "srun: error: gpu2: task 3: Exited with exit code 1\nsrun: error: gpu1: tasks 0-2: Terminated\n"
+	lost := diagnosetest.Raised(lostPeer)
+	for name, c := range map[string]struct {
+		log, said string
+	}{
+		"a sentence":                     {sentence, strings.TrimSpace(sentence)},
+		"a sentence after a lost peer":   {lost + sentence, ""},
+		"a lost peer after the sentence": {sentence + lost, ""},
+	} {
+		r := ofFolder(t, map[string]string{
+			"slurm-7.out": "step 1\n" + exits, "logs/rank0.err": dated, "logs/rank1.err": lost, "logs/rank2.err": lost, "logs/rank3.err": c.log,
+		})
+		if c.said == "" {
+			require.NotEqual(t, outcome.UserException, r.Class, name)
+			continue
+		}
+		require.Equal(t, outcome.UserException, r.Class, name)
+		require.Equal(t, c.said, r.RootLine, name)
+		require.Equal(t, 3, *r.RootRank, name)
+	}
+}
+
+// The level above error is the one with which a program ends itself; after an error it may go on.
+func TestALastErrorThatIsCritical(t *testing.T) {
+	const exits = "srun: error: gpu7: task 0: Exited with exit code 3\n"
+	for level, class := range map[string]string{"CRITICAL": outcome.UserException, "FATAL": outcome.UserException, "ERROR": outcome.UnknownExit} {
+		line := "2026-06-01 10:00:01,200 [" + level + "] store: the access token expired; giving up\n"
+		r := diagnosetest.Text(t, "[INFO] reading the settings of the run\n"+line+exits)
+		require.Equal(t, class, r.Class, level)
+		require.Equal(t, strings.TrimSpace(line), r.RootLine, level)
+		require.Equal(t, level != "ERROR", strings.Contains(r.Summary, "said why"), level)
+		r = diagnosetest.Text(t, "[INFO] reading the settings of the run\n"+line+"[INFO] epoch 2 begins\n"+exits)
+		require.Equal(t, outcome.UnknownExit, r.Class, "%s, and it went on", level)
+	}
+}
+
+// A rank leaves without an error, and no launcher reports on it: its own last line says more than the others' complaint.
+func TestTheLastLineOfARankThatLeftSilently(t *testing.T) {
+	lost := dated + diagnosetest.Raised(lostPeer)
+	for name, c := range map[string]struct{ log, line string }{
+		"a line of its own":        {dated + "2026-11-23 10:00:09,130 INFO pretrain: data exhausted after 5 batches, stopping\n", "data exhausted"},
+		"one that others end with": {"2026-11-23 10:00:09,130 INFO pretrain: loaded shard 3\n", lostPeer},
+		"no line":                  {"", lostPeer},
+	} {
+		r := ofFolder(t, map[string]string{
+			"logs/rank0.log": lost, "logs/rank1.log": lost, "logs/rank2.log": lost, "logs/rank3.log": c.log,
+			"logs/rank4.log": "2026-11-23 10:00:09,150 INFO pretrain: loaded shard 4\n" + diagnosetest.Raised(lostPeer),
+			"slurm-7.out":    "srun: error: gpu1: tasks 0-2,4: Exited with exit code 1\n",
+		})
+		require.Equal(t, outcome.UnknownExit, r.Class, name)
+		require.Equal(t, 3, *r.RootRank, name)
+		require.Contains(t, r.RootLine, c.line, name)
+	}
+}

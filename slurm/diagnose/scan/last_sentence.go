@@ -1,0 +1,44 @@
+package scan
+
+import (
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+)
+
+// sentences keeps a file's last statement, tracebacks and launchers' words apart, if it is a sentence that no logger
+// wrote. In standard error, such a sentence may be the one with which sys.exit ended a process.
+func (s *scanner) sentences(m Mark, text string) {
+	switch {
+	case s.sentence != nil && s.Failed != nil && s.Failed.Off > s.sentence.Off, pattern.AgentLine(text), strings.Contains(text, " closing signal "):
+	case isSentence(text):
+		s.sentence = &m
+	default:
+		s.sentence = nil
+	}
+}
+
+// isSentence reports whether a line is a sentence without a logger's head, and none that announces, warns or reports
+// success.
+func isSentence(text string) bool {
+	_, dated := logline.ParseTime(text)
+	return !dated && plainWords.MatchString(text) && pattern.FormOf(text) < pattern.Report && !announces(text) && !errorLevel.MatchString(text) &&
+		!doneWords.MatchString(text) && !strings.HasSuffix(text, ":") && !strings.Contains(text, " NCCL ")
+}
+
+// plainWords matches a line that begins with two words of a sentence.
+var plainWords = lazy.New(`^[A-Za-z][\w'-]*,? [\w'"/.-]+,? `)
+
+// LastSentence returns a file's last statement if it is such a sentence and no other process wrote the same; else nil.
+func (f *Facts) LastSentence() *Mark {
+	if f.sentence == nil {
+		return nil
+	}
+	_, text := logline.CutTag(f.sentence.Text)
+	if f.rows[form32(f.sentence.Tag, text)].times > 1 {
+		return nil
+	}
+	return f.sentence
+}
