@@ -71,7 +71,7 @@ func TestWrongCallsAreToldHowToRepair(t *testing.T) {
 		{"wait", `{"job":"4711","timeout":60}`, "did you mean timeout_s?"},
 		{"recommend", `{"gpus":16,"model":"llama-7b"}`, "did you mean llama3-8b?"},
 		{"recommend", `{"gpus":16,"size":"7b"}`, "known here: yaml, spec"},
-		{"explain", `{"word":"NCCL_IB_HCAX"}`, "a rule id, a Megatron flag"},
+		{"explain", `{"word":"NCCL_IB_HCAX"}`, "this is about `NCCL_IB_HCA`"},
 		{"compare", `{"job":"4711"}`, "give failed: job id"},
 		{"metrics", `{"jobs":[]}`, "give jobs: job ids"},
 		{"run", `{"job":"4711","command":"nvidia-smi"}`, "known here: job"},

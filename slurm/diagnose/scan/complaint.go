@@ -21,7 +21,7 @@ func (s *scanner) complains(m Mark, text string, h pattern.Hits) {
 	case told || pattern.AgentLine(text):
 	case errorLevel.MatchString(head):
 		if pattern.FormOf(text) == pattern.Statement {
-			s.complaint = &m
+			s.complaint = new(m)
 		}
 	case h.Ask&pattern.AskExit != 0: // this may be a launcher's report
 	case c != nil && c.Tag == m.Tag && text[0] != ' ' && pattern.FormOf(text) < pattern.Inert:

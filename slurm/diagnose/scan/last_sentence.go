@@ -8,15 +8,13 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 )
 
-// sentences keeps a file's last statement, tracebacks and launchers' words apart, if it is a sentence that no logger
-// wrote. In standard error, such a sentence may be the one with which sys.exit ended a process.
+// sentences keeps a file's last statement, tracebacks and launchers' words apart. A sentence that no logger wrote stays
+// once a launcher has reported a failure after it: in standard error, it may be the one with which sys.exit ended a process.
 func (s *scanner) sentences(m Mark, text string) {
 	switch {
-	case s.sentence != nil && s.Failed != nil && s.Failed.Off > s.sentence.Off, pattern.AgentLine(text), strings.Contains(text, " closing signal "):
-	case isSentence(text):
-		s.sentence = &m
+	case s.said.Text != "" && s.Failed != nil && s.Failed.Off > s.said.Off && isSentence(s.saidText), pattern.AgentLine(text), strings.Contains(text, " closing signal "):
 	default:
-		s.sentence = nil
+		s.said, s.saidText = m, text
 	}
 }
 
@@ -33,12 +31,12 @@ var plainWords = lazy.New(`^[A-Za-z][\w'-]*,? [\w'"/.-]+,? `)
 
 // LastSentence returns a file's last statement if it is such a sentence and no other process wrote the same; else nil.
 func (f *Facts) LastSentence() *Mark {
-	if f.sentence == nil {
+	if f.said.Text == "" || !isSentence(f.saidText) {
 		return nil
 	}
-	_, text := logline.CutTag(f.sentence.Text)
-	if f.rows[form32(f.sentence.Tag, text)].times > 1 {
+	_, text := logline.CutTag(f.said.Text)
+	if f.rows[form32(f.said.Tag, text)].times > 1 {
 		return nil
 	}
-	return f.sentence
+	return &f.said
 }

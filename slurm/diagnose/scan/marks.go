@@ -130,7 +130,7 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 		}
 		return true
 	case h.Ask&pattern.AskEnd != 0 && endings.MatchString(text):
-		s.Finished = &m
+		s.Finished = new(m)
 		s.shows(t, text, true)
 		return true
 	case h.Ask&pattern.AskPhase != 0 && phasesOf.MatchString(text):
@@ -149,7 +149,7 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 	if g := find(h.Ask&pattern.AskAgent, agentFailed, text); g != nil {
 		code, _ := strconv.Atoi(g[1])
 		local, _ := strconv.Atoi(g[2])
-		s.Failed = &m
+		s.Failed = new(m)
 		entry := ElasticEntry{Off: off, raw: raw, text: text, Rank: -1, Local: local, Pid: g[3], Exit: code}
 		s.died(entry, t)
 		return true
@@ -158,7 +158,7 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 		s.forced = append(s.forced, g[1])
 	}
 	if find(h.Ask&pattern.AskAgent, trialsFailed, text) != nil {
-		s.Failed = &m
+		s.Failed = new(m)
 	}
 	if g := find(h.Ask&pattern.AskTask, srunTask, text); g != nil {
 		s.Hosts[g[1]]++

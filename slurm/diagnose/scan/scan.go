@@ -103,7 +103,8 @@ type Facts struct {
 	clockedIn   int               // the value of told at a line at the beginning that is only a date
 	scriptError *Mark             // the last error of R or Julia
 	complaint   *Mark             // the last error that a program logged
-	sentence    *Mark             // the last statement, if no logger wrote it
+	said        Mark              // the last statement, and its text without a rank's tag
+	saidText    string
 	rows        map[uint32]row    // how often each form of line occurs
 	reports     bool              // the file has iterations or progress bars
 	reported    int               // the value of told at the last of these
@@ -350,7 +351,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	s.complains(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text, h)
 	s.restarted(t, text, Mark{Off: off, Text: raw, At: s.now, Tag: t}, h)
 	if s.marks(t, text, raw, off, h) {
-		if s.sentence != nil {
+		if s.said.Text != "" {
 			s.sentences(m, text)
 		}
 		return
