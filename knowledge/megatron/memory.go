@@ -121,6 +121,8 @@ func (c *Config) stageUse(s *Shape, stage int) use {
 	u.bytes[2] = perState * (params/stateShard + experts/eStateShard)
 	u.bytes[3], u.inFlight = c.activations(s, stage)
 	u.bytes[4] = c.logits(s, stage)
+	// The backward pass of the last layer begins where the logits are freed.
+	u.bytes[3] += max(0, c.scoresInUse(s)-u.bytes[4])
 	u.bytes[5] = frameworkBytes + fragmentation*u.total()
 	return u
 }
@@ -198,10 +200,14 @@ func (c *Config) stageParams(s *Shape, stage int) (dense, experts float64) {
 }
 
 // bytesPerParam returns the bytes of a weight, of its gradient and of its
-// optimizer state. The state is the fp32 copy and the two moments of Adam.
+// optimizer state. The state is the fp32 copy and the two moments of Adam, or the
+// one of SGD.
 func (c *Config) bytesPerParam() (param, grad, state float64) {
 	state = dtypeBytes(c.ExpAvgDtype) + dtypeBytes(c.ExpAvgSqDtype)
-	if c.ParamsDtype == "torch.float32" {
+	if c.Optimizer == "sgd" {
+		state = 4
+	}
+	if c.fp32() {
 		return 4, 4, state
 	}
 	grad = 2
@@ -214,6 +220,10 @@ func (c *Config) bytesPerParam() (param, grad, state float64) {
 	}
 	return c.weightBytes(), grad, state
 }
+
+// fp32 reports whether weights and activations are kept in fp32: neither --bf16 nor
+// --fp16 is given.
+func (c *Config) fp32() bool { return c.ParamsDtype == "torch.float32" }
 
 // weightBytes returns the bytes of a weight that is not trained in fp32. Where
 // matrix products run in 8 or 4 bits, Megatron keeps a copy of the bf16 weight in
@@ -265,6 +275,9 @@ func (c *Config) activations(s *Shape, stage int) (bytes, inFlight float64) {
 	inFlight = c.inFlight(stage)
 	checkpoint := c.checkpointBytes(s)
 	layer := c.layerActivations(s)
+	if c.fp32() { // the counts are those of two bytes an element
+		checkpoint, layer = 2*checkpoint, 2*layer
+	}
 	if c.CPUOffload { // one more layer is in transfer
 		n = math.Min(n, math.Max(n-float64(c.CpuOffloadingNumLayers), 0)+1)
 	}
@@ -357,10 +370,40 @@ func (c *Config) attentionActivations(s *Shape, inputBytes float64) float64 {
 		outside += 2 * float64(c.QLoraRank.Or(0)+c.KvLoraRank+c.QkPosEmbHeadDim)
 	}
 	inside := qkv + out
-	if (c.AttentionBackend == "unfused" || c.AttentionBackend == "local") && !c.recomputes("core_attn") {
-		inside += 5 * float64(s.Heads) * float64(s.Seq) / float64(max(c.CP, 1))
+	if c.unfusedAttention() && !c.recomputes("core_attn") {
+		inside += keptScoreBytes * float64(s.Heads) * float64(s.Seq) / float64(max(c.CP, 1))
 	}
 	return outside/c.sequenceShards() + inside/float64(max(c.TP, 1))
+}
+
+// unfusedAttention reports whether the attention scores exist in memory, one for each
+// head and pair of tokens. Megatron's own layers know no other attention.
+func (c *Config) unfusedAttention() bool {
+	return c.AttentionBackend == "unfused" || c.AttentionBackend == "local" || c.TransformerImpl == "local"
+}
+
+// The bytes of an attention score that a layer keeps for its backward pass, and of
+// one in the layer whose backward pass runs. Both were measured on an H100
+// (docs/accuracy.md).
+const (
+	keptScoreBytes  = 5
+	scoreBytesInUse = 10
+)
+
+// scoresInUse returns the memory that unfused attention takes in the layer whose
+// backward pass runs, beyond what activations counts.
+func (c *Config) scoresInUse(s *Shape) float64 {
+	if !c.unfusedAttention() || s.Parts.Attention == 0 {
+		return 0
+	}
+	each := float64(scoreBytesInUse)
+	if !c.recomputes("core_attn") {
+		each -= keptScoreBytes
+	}
+	if c.fp32() {
+		each *= 2
+	}
+	return each * float64(s.Heads) * float64(s.Seq) / float64(max(c.CP, 1)) * c.tokens(s) / float64(max(c.TP, 1))
 }
 
 // feedForwardBytes returns, for each unit of the feed-forward width, the bytes of
@@ -416,14 +459,20 @@ func (c *Config) mambaActivations(s *Shape, inputBytes float64) float64 {
 // logits returns the peak memory of the last stage's loss: the logits in bf16 and
 // in fp32. The fp32 logits become the softmax and then the gradient in place. Each
 // further predicted token keeps its softmax. Transformer Engine's fused loss turns
-// the bf16 logits into the gradient in place.
+// the bf16 logits into the gradient in place; Megatron's own fused loss takes more
+// than the unfused one (measured, docs/accuracy.md).
 func (c *Config) logits(s *Shape, stage int) float64 {
 	if stage != c.PP-1 {
 		return 0
 	}
 	bytes := 6 + 4*float64(s.MTP)
-	if c.CrossEntropyLossFusion && c.CrossEntropyFusionImpl == "te" {
+	switch {
+	case c.CrossEntropyLossFusion && c.CrossEntropyFusionImpl == "te":
 		bytes = 2 * float64(1+s.MTP)
+	case c.CrossEntropyLossFusion:
+		bytes += 4
+	case c.fp32():
+		bytes += 2
 	}
 	return bytes * c.tokens(s) * float64(s.Vocab) / float64(max(c.TP, 1))
 }
