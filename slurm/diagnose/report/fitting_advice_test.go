@@ -34,6 +34,14 @@ func TestTheAdviceFitsTheLine(t *testing.T) {
 			diagnosetest.Raised("RuntimeError: Too many open files. Communication with the workers is no longer possible."),
 			"ulimit -n", "innermost frame",
 		},
+		"a run without --eval-interval": {
+			diagnosetest.Raised("TypeError: unsupported operand type(s) for //: 'int' and 'NoneType'"),
+			"add --eval-interval 1000", "Read the innermost",
+		},
+		"sequence parallelism without Apex": {
+			diagnosetest.Raised("AssertionError: sequence parallel not supported by torch LayerNorm when instantiating TransformerLayer"),
+			"Transformer Engine", "innermost frame",
+		},
 		"a batch script that cannot be run": {
 			"slurmstepd: error: execve(): /var/spool/slurmd/job77/slurm_script: No such file or directory\n",
 			"first line", "virtual environment",

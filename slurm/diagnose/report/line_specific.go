@@ -45,6 +45,16 @@ var lineSpecific = []struct {
 			"torch.multiprocessing.set_sharing_strategy('file_system').",
 		"在批处理脚本中、程序之前提高上限（`ulimit -n 65536`，不超过 `ulimit -Hn`），减少 --num-workers，或调用 torch.multiprocessing.set_sharing_strategy('file_system')。",
 	)}, nil},
+	{outcome.UserException, lazy.New(`unsupported operand type\(s\) for //: 'int' and 'NoneType'`), lang.Text{}, []lang.Text{said(
+		"In Megatron-LM's get_train_valid_test_num_samples this means that --eval-interval is missing, which has no default since 0.16: add --eval-interval 1000. "+
+			"Elsewhere read the innermost frame of your own code.",
+		"若出自 Megatron-LM 的 get_train_valid_test_num_samples，则是缺少 --eval-interval（0.16 起没有默认值）：加上 --eval-interval 1000。否则查看自己代码最内层的栈帧。",
+	)}, nil},
+	{outcome.UserException, lazy.New(`sequence parallel not supported by torch (?:Layer|RMS)?Norm`), said("Apex or Transformer Engine is missing", "缺少 Apex 或 Transformer Engine"), []lang.Text{said(
+		"Without them Megatron-LM falls back to PyTorch's norms, which do not know --sequence-parallel: use an image or environment that has Transformer Engine and drop "+
+			"--transformer-impl local, or drop --sequence-parallel.",
+		"没有它们时 Megatron-LM 会退回 PyTorch 的 norm，而后者不支持 --sequence-parallel：换用装有 Transformer Engine 的镜像或环境并去掉 --transformer-impl local，或去掉 --sequence-parallel。",
+	)}, nil},
 	{outcome.Filesystem, lazy.New(`(?i)unable to lock file|unable to create file.*file exists`), said("a file is locked by another process", "文件被其他进程锁定"), []lang.Text{said(
 		"HDF5 locks the files that it opens, and another process has this one open, or the file system has no locks. Let one process write it and the others open it "+
 			"read-only (mode \"r\"); if nobody writes it, set HDF5_USE_FILE_LOCKING=FALSE.",
