@@ -83,6 +83,12 @@ func (j *job) candidates() (live []*scan.Event) {
 		if e.Superseded || e.Form >= pattern.Report || j.threadAfterEnd(e) || j.onlyPeersLeft(e) {
 			continue
 		}
+		if e.Class == outcome.NCCLConnection && peerClosed.MatchString(e.Text) {
+			e.Weight = min(e.Weight, pattern.Symptom+3) // also where NCCL itself warns of it: the peer is gone, and says why or nothing
+		}
+		if j.abortedForPeer(e) {
+			e.Class, e.Weight = outcome.UnknownExit, pattern.Symptom
+		}
 		if waited && e.Class == outcome.HostOOM && e.Agent && e.Rank >= 0 && len(e.Tasks) == 0 && j.observedLater(e) {
 			e.Class, e.Weight = outcome.UnknownExit, pattern.Symptom // it hung, and was killed after others had failed
 			j.hung = append(j.hung, e.Rank)
@@ -102,6 +108,9 @@ func (j *job) candidates() (live []*scan.Event) {
 	}
 	return live
 }
+
+// peerClosed matches NCCL's words for a peer whose process is gone.
+var peerClosed = lazy.New(`(?i)\bconnection closed by remote peer\b`)
 
 // firstCause finds the earliest exception, crash or fault that is not NCCL's. Of two that are close in
 // time, the one that says more wins.
@@ -427,9 +436,12 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 	}
 	if l, ok := j.missing(live); ok && !heavy.Agent {
 		v.laggard, v.event = &l, j.laggardEvent(l, live, heavy)
-		if class == outcome.NCCLConnection && j.deathSeen() { // the rank exited silently, and the others lost it
+		said, left := j.departure(l.rank, heavy)
+		if class == outcome.NCCLConnection && (left || j.deathSeen()) { // the rank exited silently, and the others lost it
 			v.class, v.others = outcome.UnknownExit, nil
-			if e := exitReport(l.rank, live); e != nil {
+			if said != nil {
+				v.event = said
+			} else if e := exitReport(l.rank, live); e != nil {
 				v.event = j.ownReason(e, live)
 			}
 		}

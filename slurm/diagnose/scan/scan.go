@@ -102,6 +102,8 @@ type Facts struct {
 	clockedIn   int               // the value of told at a line at the beginning that is only a date
 	scriptError *Mark             // the last error of R or Julia
 	complaint   *Mark             // the last error that a program logged
+	previous    Mark              // the line before; without text if it is a library's or a report of progress
+	Departures  []Departure       // processes that ended by themselves
 	rows        map[uint32]row    // how often each form of line occurs
 	reports     bool              // the file has iterations or progress bars
 	reported    int               // the value of told at the last of these
@@ -344,6 +346,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 		s.begins(text, off)
 	}
 	s.complains(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text, h)
+	s.departs(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text)
 	s.restarted(t, text, Mark{Off: off, Text: raw, At: s.now, Tag: t}, h)
 	if s.marks(t, text, raw, off, h) {
 		return
