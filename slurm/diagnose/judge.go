@@ -236,7 +236,7 @@ func (j *job) possibleCauses(live []*scan.Event) (sure, unsure []*scan.Event) {
 			continue
 		}
 		switch after := j.after(e); {
-		case j.lastProgramMissing(e):
+		case j.lastProgramMissing(e), j.saysItExits(e):
 			sure = append(sure, e)
 		case after == wentOn:
 		case fromScript(e) && !j.exitedFor(e):
@@ -284,6 +284,8 @@ func (j *job) survived(e *scan.Event) bool {
 	}
 	running, known := j.given.running()
 	switch {
+	case j.saysItExits(e):
+		return false
 	case j.slurmCompleted() && (e.Stack == nil || j.saidDone(e) && !j.lastBeforeAccount(e)):
 		return true
 	case j.finishedAfter(e):
@@ -293,6 +295,14 @@ func (j *job) survived(e *scan.Event) bool {
 	}
 	return false
 }
+
+// saysItExits reports whether a program says with an error that it exits because of it, maybe with 0, as
+// Megatron-LM's ">> '--exit-on-missing-checkpoint' set ... exiting. <<".
+func (j *job) saysItExits(e *scan.Event) bool {
+	return setExiting.MatchString(e.Text) && j.progressSince(e) == 0
+}
+
+var setExiting = lazy.New(`(?i)\bset \.\.\. exiting\b`)
 
 // saidDone reports whether the run said that it had completed, or ends like one that has.
 func (j *job) saidDone(e *scan.Event) bool {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
@@ -31,4 +32,24 @@ func TestALineInTwoFilesIsShownOnce(t *testing.T) {
 	r := ofFolder(t, map[string]string{"rank-0.err": raised, "slurm-7.out": "[rank1]: step 3\n" + raised})
 	require.Equal(t, outcome.CUDAOOM, r.Class)
 	require.Len(t, r.Evidence, 1)
+}
+
+// Megatron-LM exits with 0 where it finds no checkpoint to load and was told to exit then, so that Slurm
+// calls the job completed.
+func TestAMissingCheckpointEndsTheRunWithZero(t *testing.T) {
+	log := "WARNING: could not find the metadata file /w/none/latest_checkpointed_iteration.txt\n    will not load any checkpoints and will start from random\n" +
+		">> '--exit-on-missing-checkpoint' set ... exiting. <<\n"
+	r := diagnosetest.With(t, log, diagnose.Context{JobState: "COMPLETED", ExitCode: "0:0"})
+	require.Equal(t, outcome.CheckpointLoad, r.Class)
+	require.Contains(t, r.Advice[0], "--load")
+	r = diagnosetest.With(t, log+diagnosetest.Rounds(9, " iteration {n}/ 9 | elapsed time per iteration (ms): 9.0 | lm loss: 2.0E+00 |\n"), diagnose.Context{JobState: "COMPLETED"})
+	require.Equal(t, outcome.Success, r.Class, "an earlier attempt's word")
+}
+
+// The interpreter writes its stacks below its report of a crash, so nobody need ask for them.
+func TestTheStackOfACrashIsThere(t *testing.T) {
+	r := diagnosetest.Text(t, "step 9\nFatal Python error: Segmentation fault\n\nCurrent thread 0x00007f59 (most recent call first):\n  File \"/w/train.py\", line 19 in step\n")
+	require.Equal(t, outcome.Segfault, r.Class)
+	require.Contains(t, r.Advice[0], "Current thread")
+	require.NotContains(t, strings.Join(r.Advice, " "), "PYTHONFAULTHANDLER")
 }
