@@ -87,7 +87,8 @@ func TestATimeLimitAfterATimeout(t *testing.T) {
 	require.Equal(t, outcome.NCCLTimeout, r.Class)
 	require.Equal(t, 1, *r.RootRank)
 
-	r = diagnosetest.Text(t, start+strings.ReplaceAll(words.steps[strings.Index(words.steps, "\n"):], "14:54", "14:58")+words.limit)
+	_, steps, _ := strings.Cut(words.steps, "\n")
+	r = diagnosetest.Text(t, start+strings.ReplaceAll(steps, "14:54", "14:58")+words.limit)
 	require.Equal(t, outcome.SlurmTimeLimit, r.Class, "the run went on")
 }
 
