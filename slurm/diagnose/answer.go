@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -297,13 +298,28 @@ func worthRetrying(r report.Report, v verdict) bool {
 	return outcome.Of(v.class).Retry.Worth()
 }
 
+// addEvidence adds the lines that show how a verdict came about. It shows a rank's line once, also where
+// srun wrote it into another file with the lines of all ranks.
 func (j *job) addEvidence(r *report.Report, v verdict) {
-	seen := map[*scan.Event]bool{}
-	add := func(e *scan.Event, why string) {
-		if e == nil || seen[e] {
-			return
+	type line struct {
+		rank, file int
+		off        int64
+		text       string
+	}
+	seen := map[line]bool{}
+	add := func(e *scan.Event, why string) bool {
+		if e == nil {
+			return false
 		}
-		seen[e] = true
+		key := line{rank: -1, file: e.File, off: e.Off}
+		if e.Rank >= 0 && len(j.files) > 1 {
+			_, text := logline.CutTag(e.Raw)
+			key = line{rank: e.Rank, text: strings.TrimSpace(text)}
+		}
+		if seen[key] {
+			return false
+		}
+		seen[key] = true
 		name, no := j.src.Logs[e.File].Place(e.Off)
 		ev := report.Evidence{File: name, LineNo: no, Node: e.Node, Text: logline.Show(e.Raw), Why: why}
 		if e.Rank >= 0 {
@@ -314,6 +330,7 @@ func (j *job) addEvidence(r *report.Report, v verdict) {
 			ev.Time = &w
 		}
 		r.Evidence = append(r.Evidence, ev)
+		return true
 	}
 	if report.QuietClass(v.class) {
 		add(j.lastSign(), "last sign")
@@ -324,9 +341,10 @@ func (j *job) addEvidence(r *report.Report, v verdict) {
 	} else {
 		add(v.event, "cause")
 	}
-	for i, e := range v.others {
-		if i < 3 {
-			add(e, "same cause")
+	same := 0
+	for _, e := range v.others {
+		if same < 3 && add(e, "same cause") {
+			same++
 		}
 	}
 	if v.class == outcome.UnknownExit || v.event != nil && v.event.Agent && v.event.Kind == "" {
@@ -336,8 +354,7 @@ func (j *job) addEvidence(r *report.Report, v verdict) {
 	}
 	n := 0
 	for _, e := range j.events {
-		if n < 2 && e.Counts() && e != v.event && e.Class != v.class && e.Weight < pattern.Death && e.Rank != v.eventOrEmpty().Rank {
-			add(e, "downstream")
+		if n < 2 && e.Counts() && e != v.event && e.Class != v.class && e.Weight < pattern.Death && e.Rank != v.eventOrEmpty().Rank && add(e, "downstream") {
 			n++
 		}
 	}

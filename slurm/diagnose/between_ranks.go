@@ -241,5 +241,16 @@ func (j *job) abortedByWatchdog(e *scan.Event) bool {
 	})
 }
 
+// abortedForPeer reports whether a process ended by SIGABRT because its watchdog found a peer gone. The
+// peer is the failure to explain.
+func (j *job) abortedForPeer(e *scan.Event) bool {
+	return e.Class == outcome.Segfault && e.Weight == pattern.Aborted && e.Rank >= 0 && slices.ContainsFunc(j.events, func(o *scan.Event) bool {
+		return o.Rank == e.Rank && endedForPeer.MatchString(o.Text)
+	})
+}
+
+// endedForPeer matches the last words of PyTorch's watchdog before it ends its process for a lost peer.
+var endedForPeer = lazy.New(`watchdog thread terminated with exception: NCCL error: remote process exited`)
+
 // abortMessage matches C++'s and a shell's messages about SIGABRT.
 var abortMessage = lazy.New(`^terminate called|(?i)\baborted\b`)

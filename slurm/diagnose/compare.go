@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
@@ -119,13 +120,18 @@ func templateLines(ctx context.Context, f *logfile.File) (lines []Line) {
 			continue
 		}
 		for _, piece := range scan.Pieces(l.Text) {
-			if _, text := logline.CutTag(strings.TrimRight(string(piece), " ")); text != "" && !scan.StartLine.MatchString(text) {
+			_, text := logline.CutTag(strings.TrimRight(string(piece), " "))
+			if text != "" && !scan.StartLine.MatchString(text) && !frameOrRule.MatchString(text) {
 				lines = append(lines, Line{LineNo: l.No, Text: text})
 			}
 		}
 	}
 	return lines
 }
+
+// frameOrRule matches a frame of a native stack, of a collective's stack as PyTorch's watchdog prints it, and
+// a rule. Any other failure has them too.
+var frameOrRule = lazy.New(`^(?:frame #\d+: |#\d+ \S+ from /)|^[-=*]{20,}$`)
 
 // View shows the comparison.
 func (c Comparison) View(l lang.Lang) view.Doc {

@@ -18,7 +18,8 @@ func TestCompareTellsWhatIsDifferent(t *testing.T) {
 	bad := strings.Replace(strings.NewReplacer("aaaa1111", "bbbb2222", "gpu1", "gpu9", "building 3 datasets from /d/a",
 		"building 4 datasets from /e/b").Replace(good),
 		"micro_batch_size ................................ 4", "micro_batch_size ................................ 8", 1) +
-		"WARNING: the link of mlx5_3 trains at 100 Gb/s\ngpu7:12:12 [0] NCCL INFO named once by another\n" + diagnosetest.OOMLog
+		"WARNING: the link of mlx5_3 trains at 100 Gb/s\nframe #0: c10::Error::Error(c10::SourceLocation) + 0x9d (0x7f16 in /venv/libc10.so)\n" +
+		"#1 all_reduce from /venv/torch/distributed/distributed_c10d.py:3068\n==============================\ngpu7:12:12 [0] NCCL INFO named once by another\n" + diagnosetest.OOMLog
 	read := func(text string) logfile.Source {
 		src, err := logfile.Read("log", strings.NewReader(text))
 		require.NoError(t, err)
@@ -32,6 +33,7 @@ func TestCompareTellsWhatIsDifferent(t *testing.T) {
 	require.Equal(t, "WARNING: the link of mlx5_3 trains at 100 Gb/s", c.New[0].Text)
 	for _, l := range c.New {
 		require.NotContains(t, l.Text, "datasets", "numbers and paths do not make a new form")
+		require.NotRegexp(t, `^(?:frame )?#\d|====`, l.Text, "every failure has these")
 	}
 	require.Len(t, c.View(lang.ZH).Sections, 4)
 	many := ""

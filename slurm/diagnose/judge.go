@@ -84,6 +84,12 @@ func (j *job) candidates() (live []*scan.Event) {
 		if e.Superseded || e.Form >= pattern.Report || j.threadAfterEnd(e) || j.onlyPeersLeft(e) {
 			continue
 		}
+		if e.Class == outcome.NCCLConnection && peerClosed.MatchString(e.Text) {
+			e.Weight = min(e.Weight, pattern.Symptom+3) // also where NCCL itself warns of it: the peer is gone, and says why or nothing
+		}
+		if j.abortedForPeer(e) {
+			e.Class, e.Weight = outcome.UnknownExit, pattern.Symptom
+		}
 		if waited && e.Class == outcome.HostOOM && e.Agent && e.Rank >= 0 && len(e.Tasks) == 0 && j.observedLater(e) {
 			e.Class, e.Weight = outcome.UnknownExit, pattern.Symptom // it hung, and was killed after others had failed
 			j.hung = append(j.hung, e.Rank)
@@ -103,6 +109,9 @@ func (j *job) candidates() (live []*scan.Event) {
 	}
 	return live
 }
+
+// peerClosed matches NCCL's words for a peer whose process is gone.
+var peerClosed = lazy.New(`(?i)\bconnection closed by remote peer\b`)
 
 // firstCause finds the earliest exception, crash or fault that is not NCCL's. Of two that are close in
 // time, the one that says more wins.
@@ -228,7 +237,7 @@ func (j *job) possibleCauses(live []*scan.Event) (sure, unsure []*scan.Event) {
 			continue
 		}
 		switch after := j.after(e); {
-		case j.lastProgramMissing(e):
+		case j.lastProgramMissing(e), j.saysItExits(e):
 			sure = append(sure, e)
 		case after == wentOn:
 		case fromScript(e) && !j.exitedFor(e):
@@ -276,6 +285,8 @@ func (j *job) survived(e *scan.Event) bool {
 	}
 	running, known := j.given.running()
 	switch {
+	case j.saysItExits(e):
+		return false
 	case j.slurmCompleted() && (e.Stack == nil || j.saidDone(e) && !j.lastBeforeAccount(e)):
 		return true
 	case j.finishedAfter(e):
@@ -285,6 +296,14 @@ func (j *job) survived(e *scan.Event) bool {
 	}
 	return false
 }
+
+// saysItExits reports whether a program says with an error that it exits because of it, maybe with 0, as
+// Megatron-LM's ">> '--exit-on-missing-checkpoint' set ... exiting. <<".
+func (j *job) saysItExits(e *scan.Event) bool {
+	return setExiting.MatchString(e.Text) && j.progressSince(e) == 0
+}
+
+var setExiting = lazy.New(`(?i)\bset \.\.\. exiting\b`)
 
 // saidDone reports whether the run said that it had completed, or ends like one that has.
 func (j *job) saidDone(e *scan.Event) bool {
@@ -432,9 +451,12 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 	}
 	if l, ok := j.missing(live); ok && !heavy.Agent {
 		v.laggard, v.event = &l, j.laggardEvent(l, live, heavy)
-		if class == outcome.NCCLConnection && j.deathSeen() { // the rank exited silently, and the others lost it
+		said, left := j.departure(l.rank, heavy)
+		if class == outcome.NCCLConnection && (left || j.deathSeen()) { // the rank exited silently, and the others lost it
 			v.class, v.others = outcome.UnknownExit, nil
-			if e := exitReport(l.rank, live); e != nil {
+			if said != nil {
+				v.event = said
+			} else if e := exitReport(l.rank, live); e != nil {
 				v.event = j.ownReason(e, live)
 			} else if e := j.partingWords(l.rank); e != nil {
 				v.event, v.onlyLast = e, true

@@ -181,9 +181,13 @@ func complaining(live []*scan.Event) map[int]bool {
 	return complains
 }
 
+// dumpSignal matches what every live rank writes when another one asks for dumps: it does not say that the
+// rank waits.
+var dumpSignal = lazy.New(`(?i)\b(?:received a|flight recorder) dump signal\b`)
+
 // misses reports whether a process complains of others.
 func misses(e *scan.Event) bool {
-	return !e.Agent && (e.Weight >= pattern.Symptom && e.Weight < pattern.Death || clientsJoined.MatchString(e.Text))
+	return !e.Agent && !dumpSignal.MatchString(e.Text) && (e.Weight >= pattern.Symptom && e.Weight < pattern.Death || clientsJoined.MatchString(e.Text))
 }
 
 // launcherRaised reports whether torch's launcher raised an exception.
@@ -293,9 +297,19 @@ func behind(all map[int]*scan.NCCLRank, world int) (laggard, bool) {
 		return laggard{}, false
 	}
 	least, second := int64(-1), int64(-1)
-	who := -1
+	who, of := -1, 0 // of: how many more ranks count the collectives of groups of the run than of the default group
+	for _, r := range ranks {
+		if all[r].Own {
+			of++
+		} else if all[r].Default {
+			of--
+		}
+	}
 	for _, r := range ranks {
 		n := all[r].Enqueued
+		if of > 0 && all[r].Default || of <= 0 && all[r].Own {
+			continue // another group's number
+		}
 		if n < 0 {
 			if n = all[r].Seq; !all[r].TimedOut {
 				continue
@@ -314,7 +328,8 @@ func behind(all map[int]*scan.NCCLRank, world int) (laggard, bool) {
 	if r, ok := oddOne(ranks, all); ok {
 		return laggard{r, all[r], "other"}, true
 	}
-	if world > len(ranks) && world-len(ranks) <= max(1, world/8) {
+	waited := slices.ContainsFunc(ranks, func(r int) bool { return all[r].TimedOut || !all[r].Default })
+	if waited && world > len(ranks) && world-len(ranks) <= max(1, world/8) {
 		for r := range world {
 			if all[r] == nil {
 				return laggard{r, nil, "silent"}, true

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
@@ -27,6 +28,9 @@ func (j *job) ownReason(launchers *scan.Event, live []*scan.Event) *scan.Event {
 	if first != launchers || !left {
 		return first
 	}
+	if own, _ := j.departure(launchers.Rank, launchers); own != nil {
+		return own
+	}
 	if own := j.files[launchers.File].Complained(launchers, launchers.File); own != nil {
 		return own
 	}
@@ -40,6 +44,30 @@ func (j *job) ownReason(launchers *scan.Event, live []*scan.Event) *scan.Event {
 		}
 	}
 	return first
+}
+
+// departure returns what a rank wrote just before its process ended by itself, as an event like another
+// one, or nil; and whether the process ended by itself.
+func (j *job) departure(rank int, like *scan.Event) (said *scan.Event, left bool) {
+	last := logfile.LastAttempts(j.src.Files())
+	for i, f := range j.files {
+		if rank < 0 || logfile.Earlier(j.src.Logs[i].Name, last) {
+			continue
+		}
+		for _, d := range f.Departures {
+			if j.rankOf(i, d.Tag) != rank {
+				continue
+			}
+			if left = true; d.Said.Text != "" {
+				e := *like
+				t, text := logline.CutTag(d.Said.Text)
+				e.File, e.Off, e.Raw, e.Text, e.Tag, e.Agent, e.Exit = i, d.Said.Off, d.Said.Text, strings.TrimSpace(text), t, false, 0
+				e.Class, e.Rank, e.Node, e.Before, e.After = outcome.UnknownExit, rank, j.nodeByRank(rank, j.nodesOfRanks()), d.Said.At, d.Said.At
+				return &e, true
+			}
+		}
+	}
+	return nil, left
 }
 
 // logged judges the end of a process whose last statement is an error that it logged. It is an exception if the error

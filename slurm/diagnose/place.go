@@ -263,6 +263,9 @@ func (j *job) nodeByRank(rank int, nodeOfRank map[int]string) string {
 		}
 		return ""
 	case below+above != "":
+		if from, known := j.firstRank[cmp.Or(below, above)]; known && rank < from {
+			return "" // a launcher says that this node's ranks begin above it
+		}
 		return cmp.Or(below, above)
 	}
 	if k := rank / per; k < len(j.given.Nodes) {

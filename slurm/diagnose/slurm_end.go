@@ -1,20 +1,23 @@
 package diagnose
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
 // slurmEnd judges a job that Slurm ended: time limit, preemption, node failure, scancel. A step that is
 // cancelled because a task failed is not a cause.
 func (j *job) slurmEnd(live []*scan.Event) (verdict, bool) {
+	stuck := j.stuck(live)
 	var best *scan.Event
 	for _, e := range live {
-		if !scan.IsEnd(e.Class) || e.Class == outcome.SlurmCancelled && j.failedBefore(e, live) ||
+		if !scan.IsEnd(e.Class) || e.Class == outcome.SlurmCancelled && j.failedBefore(e, live) || e.Class == outcome.SlurmTimeLimit && stuck ||
 			e.StepOnly() && j.slurmCompleted() && j.files[e.File].DoneBefore(e) || j.after(e) == wentOn && (e.Kind != "" || e.Class != outcome.SlurmNodeFail) {
 			continue
 		}
@@ -56,7 +59,7 @@ func (j *job) slurmEnd(live []*scan.Event) (verdict, bool) {
 		slurm.BootFail:    outcome.SlurmNodeFail,
 		slurm.OutOfMemory: outcome.HostOOM,
 	}
-	if class := byState[j.given.state()]; class != "" {
+	if class := byState[j.given.state()]; class != "" && (class != outcome.SlurmTimeLimit || !stuck) {
 		return verdict{class: class, event: j.account, why: "slurm's state"}, true
 	}
 	if j.given.Preempted && !j.finished() {
@@ -66,6 +69,15 @@ func (j *job) slurmEnd(live []*scan.Event) (verdict, bool) {
 		return verdict{class: outcome.HostOOM, why: "slurm's state"}, true
 	}
 	return verdict{}, false
+}
+
+// stuck reports whether a collective timed out and the job did nothing more. The time limit then ended a job
+// that had failed: PyTorch's watchdog may hang while it ends its process.
+func (j *job) stuck(live []*scan.Event) bool {
+	return slices.ContainsFunc(live, func(e *scan.Event) bool {
+		return e.Class == outcome.NCCLTimeout && e.Weight >= pattern.TimedOut && e.Weight < pattern.Death &&
+			e.Form != pattern.Bare && j.progressSince(e) == 0 && j.after(e) != wentOn
+	})
 }
 
 // requeued matches the line with which Slurm ends a run in order to put the job back into the queue.

@@ -35,6 +35,8 @@ func TestWatchdogsShowWhoIsBehind(t *testing.T) {
 	late := func(enqueued, seq int64) *scan.NCCLRank {
 		return &scan.NCCLRank{Enqueued: enqueued, Seq: seq, TimedOut: true}
 	}
+	own := func(n int64) *scan.NCCLRank { return &scan.NCCLRank{Enqueued: n, Own: true, TimedOut: true} }
+	asked := func(n int64) *scan.NCCLRank { return &scan.NCCLRank{Enqueued: n, Default: true} }
 	for name, c := range map[string]struct {
 		said  map[int]*scan.NCCLRank
 		world int
@@ -56,6 +58,9 @@ func TestWatchdogsShowWhoIsBehind(t *testing.T) {
 		"all in the same collective":      {ops("ALLREDUCE", "ALLREDUCE", "ALLREDUCE"), 3, -1, ""},
 		"three kinds of collectives":      {ops("ALLREDUCE", "ALLREDUCE", "ALLREDUCE", "ALLGATHER", "BROADCAST"), 5, -1, ""},
 		"one that was not late":           {ops("ALLREDUCE", "ALLREDUCE", "ALLREDUCE", ""), 4, -1, ""},
+		"one counts in another group":     {map[int]*scan.NCCLRank{0: own(9), 1: asked(36), 2: asked(36)}, 3, -1, ""},
+		"behind in the same group":        {map[int]*scan.NCCLRank{0: own(9), 1: own(9), 2: own(8), 3: asked(4)}, 4, 2, "behind"},
+		"nobody waited":                   {map[int]*scan.NCCLRank{0: asked(36), 1: asked(36), 3: asked(36)}, 4, -1, ""},
 		"one of four is silent":           {less(at(7, 7, 7, 7), 2), 4, 2, "silent"},
 		"two of sixteen are silent":       {less(at(make([]int64, 16)...), 11, 5), 16, 5, "silent"},
 		"two of fifteen are silent":       {less(at(make([]int64, 15)...), 11, 5), 15, -1, ""},

@@ -181,6 +181,15 @@ func eventFile(step byte, tag string, v float32) []byte {
 	return append(file, 0, 0, 0, 0)
 }
 
+// The first iteration sets up the run, and Megatron-LM's second report averages both.
+func TestTheFirstTwoReportsAreNotThePace(t *testing.T) {
+	s := logged(t, "  world_size ........ 4\n  seq_length ........ 512\n"+
+		" iteration 1/ 4 | elapsed time per iteration (ms): 5000.0 | global batch size: 8 |\n iteration 2/ 4 | elapsed time per iteration (ms): 3000.0 | global batch size: 8 |\n"+
+		" iteration 3/ 4 | elapsed time per iteration (ms): 1000.0 | global batch size: 8 |\n iteration 4/ 4 | elapsed time per iteration (ms): 1000.0 | global batch size: 8 |\n").Summary()
+	require.Equal(t, 1000.0, *s.IterationMS)
+	require.Equal(t, 1024.0, *s.TokensPerGPU)
+}
+
 func TestARunIsSummedUp(t *testing.T) {
 	r := logged(t, "  world_size ........ 8\n  seq_length ........ 1024\n  train_iters ....... 50\n  name .... 9x\n"+
 		" iteration 1/ 50 | elapsed time per iteration (ms): 9000.0 | lm loss: 5.0 | global batch size: 16 | number of skipped iterations: 1 | number of nan iterations: 0 |\n"+

@@ -59,7 +59,7 @@ func (r Run) Summary() Summary {
 	}
 	last := r.Iterations[len(r.Iterations)-1]
 	s.Last, s.Loss, s.GradNorm, s.LearningRate = last.N, last.Loss, last.GradNorm, last.LearningRate
-	steady := r.Iterations[min(len(r.Iterations)/10, 20):]
+	steady := r.Iterations[warmUp(len(r.Iterations)):]
 	s.IterationMS = quantile(values(steady, Elapsed), 0.5)
 	s.IterationP99 = quantile(values(steady, Elapsed), 0.99)
 	s.TFLOPs = mean(values(steady, Throughput))
@@ -88,6 +88,15 @@ func (r Run) Summary() Summary {
 	return s
 }
 
+// warmUp returns how many of n reports of iterations at the beginning say nothing about the pace: a tenth,
+// and of four or more at least two. Megatron-LM's second report still counts the time of the first.
+func warmUp(n int) int {
+	if n < 4 {
+		return 0
+	}
+	return min(max(n/10, 2), 20)
+}
+
 // ETA returns how long the remaining iterations take at the run's own pace. Where lines carry times,
 // the pace includes evaluation and checkpoints.
 func (r Run) ETA() (time.Duration, bool) {
@@ -100,7 +109,7 @@ func (r Run) ETA() (time.Duration, bool) {
 	if left <= 0 {
 		return 0, true
 	}
-	from := r.Iterations[min(n/10, 20)]
+	from := r.Iterations[warmUp(n)]
 	if from.Time != nil && last.Time != nil && last.N > from.N && last.Time.After(*from.Time) {
 		return time.Duration(float64(last.Time.Sub(*from.Time)) / float64(last.N-from.N) * float64(left)), true
 	}

@@ -97,12 +97,13 @@ var networkPatterns = []pattern{
 	{outcome.NCCLTimeout, TimedOut + 5, oneOf("got stuck for"), `watchdog got stuck for`},
 	// The peer of a gloo rank is in another collective (gloo/transport/tcp/pair.cc).
 	{outcome.NCCLTimeout, Death + 5, oneOf("op.preamble.length"), `pair\.cc:\d+\] op\.preamble\.length <= op\.nbytes`},
+	// "dump signal due to a collective timeout" does not match: torch writes it for every dump.
 	{
 		outcome.NCCLTimeout, TimedOut, oneOf("caught collective operation timeout|watchdog got stuck|collective timeout|heartbeat monitor timed out" +
-			"|collective operation timeout|observed flight recorder dump signal|received a dump signal|timed out in call|timeout at nccl work" +
+			"|collective operation timeout|timed out in call|timeout at nccl work" +
 			"|timed out waiting|application timeout caused pair closure|nccl timeout|nccl communicator was aborted on rank|collective timed out|ranks to join"),
 		`caught collective operation timeout|watchdog.{0,4} ?got stuck|watchdog got stuck|heartbeat monitor timed out` +
-			`|collective (operation )?time(d )?out|received a dump signal|timed out waiting \d+ms for (send|recv)|application timeout caused pair closure` +
+			`|(?:^|[^a] |[^o] a )collective (operation )?time(d )?out|timed out waiting \d+ms for (send|recv)|application timeout caused pair closure` +
 			`|nccl.{0,30}timed? ?out|timed out in call|timeout at nccl work`,
 	},
 }

@@ -41,7 +41,8 @@ var symptomPatterns = []pattern{
 			`|unhandled system error|ncclsystemerror|broken pipe|connection reset`,
 	},
 	{outcome.NCCLTimeout, Symptom + 2, oneOf("distbackenderror|watchdog thread terminated|some nccl operations have failed|taking the entire process down" +
-		"|nccl communicator was aborted|ncclcommabort|work with error|failure detected by watchdog|exception raised from"), ``},
+		"|nccl communicator was aborted|ncclcommabort|work with error|failure detected by watchdog|exception raised from" +
+		"|received a dump signal|observed flight recorder dump signal"), ``},
 	{outcome.Rendezvous, Symptom + 2, oneOf("failed to recv, got 0 bytes|failed to check the \"should dump\"|sendbytes failed|recvvalue failed" +
 		"|recvbytes failed|recvvector failed|the connection to the c10d store has failed|rendezvousclosederror|heartbeatmonitor|tcpstore.cpp"), ``},
 	{

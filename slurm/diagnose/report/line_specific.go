@@ -92,6 +92,16 @@ var lineSpecific = []struct {
 		},
 		nil,
 	},
+	{outcome.Segfault, lazy.New(`^Fatal Python error: `), lang.Text{}, []lang.Text{said(
+		"Python wrote its stacks below this line: the thread headed \"Current thread\" crashed, and its first frame is what it ran; if that is a compiled extension, rebuild "+
+			"or disable it.",
+		"Python 已在该行之后输出各线程的堆栈：标有“Current thread”的线程发生崩溃，其第一帧即当时执行的代码；若它属于编译扩展，重新编译或停用该扩展。",
+	)}, nil},
+	{outcome.CheckpointLoad, lazy.New(`--exit-on-missing-checkpoint`), said("no checkpoint to load", "没有可加载的检查点"), []lang.Text{said(
+		"The folder of --load has no checkpoint (no latest_checkpointed_iteration.txt), and --exit-on-missing-checkpoint ends the run for that: correct --load, or leave "+
+			"the flag out to begin anew.",
+		"--load 指定的目录中没有检查点（缺少 latest_checkpointed_iteration.txt），而 --exit-on-missing-checkpoint 要求此时结束：更正 --load；若要从头训练，则去掉该参数。",
+	)}, nil},
 	// A process that loses an established connection mostly reports the end of its peer.
 	{
 		outcome.NCCLConnection, lostPeer,

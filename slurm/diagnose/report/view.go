@@ -340,22 +340,6 @@ func (r Report) advice(l lang.Lang) []string {
 	return out
 }
 
-// memoryAdvice returns remedies with the run's own numbers.
-func (r Report) memoryAdvice() (out []lang.Text) {
-	if m := r.Memory; m != nil && m.OthersGiB > 1 {
-		out = append(out, said("Another process holds memory on this GPU: find it with nvidia-smi, and ask for the node with --exclusive.",
-			"该 GPU 上另有进程占用显存：用 nvidia-smi 查出该进程，并用 --exclusive 独占节点。"))
-	}
-	if y := r.Layout; y != nil && y.MicroBatchSize > 1 && r.Fit == nil {
-		half := y.MicroBatchSize / 2
-		out = append(out, said(fmt.Sprintf("The run used --micro-batch-size %d with sequence length %d, TP %d, PP %d, CP %d: try --micro-batch-size %d.",
-			y.MicroBatchSize, y.SeqLength, y.TP, y.PP, max(1, y.CP), half),
-			fmt.Sprintf("本次运行使用 --micro-batch-size %d，序列长度 %d，TP %d、PP %d、CP %d：可先试 --micro-batch-size %d。", y.MicroBatchSize, y.SeqLength, y.TP, y.PP, max(1,
-				y.CP), half)))
-	}
-	return out
-}
-
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -29,6 +29,33 @@ func (s *scanner) complains(m Mark, text string, h pattern.Hits) {
 	}
 }
 
+// A Departure is a process that ends by itself, as sys.exit("…") makes it do: the interpreter destroys its
+// communicators, of which PyTorch warns.
+type Departure struct {
+	Tag  logline.Tag // of the warning
+	Said Mark        // what the process wrote just before; without text if it may have written nothing
+}
+
+// departs keeps the departures of processes.
+func (s *scanner) departs(m Mark, text string) {
+	if strings.Contains(text, "destroy_process_group() was not called before program exit") && len(s.Departures) < 1<<10 {
+		said := s.previous
+		if t := said.Tag; t.Label != m.Tag.Label || t.Local != m.Tag.Local || t.Host != m.Tag.Host || t.Rank >= 0 && t.Rank != m.Tag.Rank {
+			said = Mark{}
+		}
+		s.Departures = append(s.Departures, Departure{m.Tag, said})
+	}
+	if s.previous = m; text[0] == ' ' || libraryLog.MatchString(text) || iteration.MatchString(text) {
+		s.previous.Text = ""
+	}
+}
+
+// libraryLog matches the beginning of a line of a C++ library's logger (glog), and of a warning of Python.
+var libraryLog = lazy.New(`^\[?[IWEF]\d{4} |^\S+:\d+: \w*Warning: `)
+
+// iteration matches the report of a program on one iteration.
+var iteration = lazy.New(`(?i)\b(?:iter(?:ation)?|step|epoch)\b\D{0,3}\d`)
+
 // Complained returns the error that a program logged as its last statement before a launcher
 // reported its exit code, as an event; nil if there is none. The file may be the rank's own, with another
 // number than the launcher's.

@@ -105,9 +105,11 @@ type Facts struct {
 	complaint   *Mark             // the last error that a program logged
 	said        Mark              // the last statement, and its text without a rank's tag
 	saidText    string
-	rows        map[uint32]row    // how often each form of line occurs
-	reports     bool              // the file has iterations or progress bars
-	reported    int               // the value of told at the last of these
+	previous    Mark           // the line before; without text if it is a library's or a report of progress
+	Departures  []Departure    // processes that ended by themselves
+	rows        map[uint32]row // how often each form of line occurs
+	reports     bool           // the file has iterations or progress bars
+	reported    int            // the value of told at the last of these
 	LastTime    time.Time
 	OwnDates    OwnDates // the dates with a year of lines that report no iteration
 	lastOff     int64    // offset of the last line that is not a launcher's
@@ -349,6 +351,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 		s.begins(text, off)
 	}
 	s.complains(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text, h)
+	s.departs(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text)
 	s.restarted(t, text, Mark{Off: off, Text: raw, At: s.now, Tag: t}, h)
 	if s.marks(t, text, raw, off, h) {
 		if s.said.Text != "" {

@@ -22,6 +22,8 @@ type NCCLRank struct {
 	Off       int64 // offset of the line that shows it best
 	Raw       string
 	Tag       logline.Tag
+	Default   bool // Enqueued counts the collectives of the default group, not of one of the run's own
+	Own       bool // of one of the run's own
 }
 
 var (
@@ -81,6 +83,8 @@ func (s *scanner) watchdog(t logline.Tag, text, raw string, off int64) {
 	if l != nil && r.Enqueued < 0 {
 		r.Enqueued, _ = strconv.ParseInt(l[1], 10, 64)
 		r.completed, _ = strconv.ParseInt(l[2], 10, 64)
+		r.Default = strings.Contains(text, "(default_pg)")
+		r.Own = !r.Default && strings.Contains(text, "[PG ID ")
 		if !r.TimedOut {
 			r.Off, r.Raw, r.Tag = off, raw, t
 		}
