@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"crypto/rsa"
 	"encoding/json"
@@ -43,6 +44,7 @@ type keySet struct {
 	log         *slog.Logger
 
 	mu        sync.Mutex
+	at        string // where the keys were last read; empty: the last fetch failed
 	keys      map[string]publicKey
 	fetchedAt time.Time
 	err       error         // why the last fetch brought nothing
@@ -60,7 +62,7 @@ func (s *keySet) find(ctx context.Context, kid, alg string) (any, error) {
 	defer s.mu.Unlock()
 	k, ok := s.lookup(kid)
 	age := s.now().Sub(s.fetchedAt)
-	if old := s.fetchedAt.IsZero() || age > keysFresh; s.fetching == nil && (old || !ok && age > keysRetry) {
+	if old := s.fetchedAt.IsZero() || age > keysFresh; s.fetching == nil && (old || (!ok || s.err != nil) && age > keysRetry) {
 		s.startFetch(ctx)
 		ok = ok && !old // an old key may have been withdrawn
 	}
@@ -90,11 +92,11 @@ func (s *keySet) startFetch(ctx context.Context) {
 		defer close(ended)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchWithin)
 		defer cancel()
-		keys, at, err := s.fetch(ctx, s.url) // only one fetch at a time changes s.url
+		keys, at, err := s.fetch(ctx, cmp.Or(s.url, s.at)) // only one fetch at a time changes s.at
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.err, s.fetching = err, nil; err == nil {
-			s.keys, s.url = keys, at
+		if s.at, s.err, s.fetching = at, err, nil; err == nil {
+			s.keys = keys
 			return
 		}
 		s.log.Warn("mcp: the issuer's signing keys cannot be read", "issuer", s.issuer, "error", err)

@@ -17,7 +17,8 @@ import (
 )
 
 // A key that an issuer starts to use is accepted within half a minute, a withdrawn key
-// is refused after an hour, and an issuer that is down changes nothing meanwhile.
+// is refused after an hour, or half a minute after an issuer that was down then is back. It
+// changes nothing meanwhile.
 func TestAnIssuerChangesItsKeys(t *testing.T) {
 	keys, asked, away := jose.JSONWebKeySet{}, 0, false
 	add := func(kid string) {
@@ -54,14 +55,58 @@ func TestAnIssuerChangesItsKeys(t *testing.T) {
 		{"known ones are not asked for", func() { now = now.Add(keysRetry + time.Second) }, "a", "ES256", true, 2},
 		{"the issuer is away", func() { away = true; now = now.Add(keysFresh) }, "a", "ES256", true, 3},
 		{"away, and one that nobody knows", func() { now = now.Add(keysRetry + time.Second) }, "c", "ES256", false, 4},
-		{"withdrawn", func() { away = false; keys.Keys = keys.Keys[1:]; now = now.Add(keysFresh + time.Second) }, "a", "ES256", false, 5},
+		{"withdrawn, and known to nobody yet", func() { away = false; keys.Keys = keys.Keys[1:]; now = now.Add(keysRetry) }, "a", "ES256", true, 4},
+		{"the first who comes after half a minute", func() { now = now.Add(time.Second) }, "a", "ES256", true, 5},
+		{"withdrawn", nil, "a", "ES256", false, 5},
 		{"what stays", nil, "b", "ES256", true, 5},
+		{"withdrawn as well", func() { keys.Keys = nil; now = now.Add(keysFresh + time.Second) }, "b", "ES256", false, 6},
 	} {
 		if step.before != nil {
 			step.before()
 		}
 		_, err := s.find(context.Background(), step.kid, step.alg)
+		s.settle()
 		require.Equal(t, step.known, err == nil, "%s: %v", step.name, err)
 		require.Equal(t, step.asked, asked, step.name)
+	}
+}
+
+// An issuer that moves its keys names the new address in its metadata.
+func TestAnIssuerMovesItsKeys(t *testing.T) {
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	at := "/old"
+	mux := http.NewServeMux()
+	srv := httptest.NewServer(mux)
+	t.Cleanup(srv.Close)
+	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(map[string]string{"issuer": srv.URL, "jwks_uri": srv.URL + at})
+	})
+	mux.HandleFunc("/{keys}", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != at {
+			http.NotFound(w, r)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: &k.PublicKey, KeyID: at, Use: "sig"}}})
+	})
+	now := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
+	s := &keySet{issuer: srv.URL, client: srv.Client(), now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler)}
+	_, err = s.find(t.Context(), "/old", "ES256")
+	require.NoError(t, err)
+	at = "/new"
+	for _, want := range []error{errKeysAway, nil} {
+		now = now.Add(keysRetry + time.Second)
+		_, err = s.find(t.Context(), "/new", "ES256")
+		require.ErrorIs(t, err, want)
+	}
+}
+
+// settle waits for the fetch in progress.
+func (s *keySet) settle() {
+	s.mu.Lock()
+	ended := s.fetching
+	s.mu.Unlock()
+	if ended != nil {
+		<-ended
 	}
 }

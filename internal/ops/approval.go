@@ -30,7 +30,8 @@ type Approval struct {
 	// where every write of an agent needs one.
 	Why string `json:"why,omitempty"`
 	// Shown describes what the call would do. Digest is the SHA-256 of the script that
-	// the call would submit; it is empty where the call submits no script.
+	// the call would submit, empty where it submits none; "+" and an Error.Shown follow where
+	// the request has one.
 	Shown  []view.Section `json:"shown"`
 	Digest string         `json:"digest,omitempty"`
 	// Most is the most that the call could use as it was shown; nil where Digest binds it.
@@ -128,8 +129,8 @@ func (c *Call) RequireAgreed(script string) error {
 }
 
 // Approved returns who has approved exactly this call, or "" where nobody has. The same
-// call means the same caller, operation, arguments (the idempotency key aside) and
-// script digest. The first call stores a request, which then waits for its decision;
+// call means the same caller, operation, arguments (the idempotency key aside), script
+// digest and things shown, of which some may be gone by now. The first call stores a request, which then waits for its decision;
 // repeated calls before the decision find the same request. An approval serves one
 // call, and none that can use more than was shown by now: such a call is a new request.
 // A refusal is returned as an error once; after that, the same call is a new request,
@@ -142,9 +143,13 @@ func (s *Service) Approved(
 		return "", err
 	}
 	now := s.Now()
-	key := callDigest(who, op, in, digest)
+	own := callDigest(who, op, in, digest)
+	key, err := requestKey(ctx, docs, now, own, digest, func(shown string) string { return callDigest(who, op, in, shown) })
+	if err != nil {
+		return "", err
+	}
 	fresh := Approval{
-		ID: key + "." + rand.Text(), Op: op, Who: who, Why: why, Shown: shown, Digest: digest, Most: most, At: now, Until: now.Add(s.ApprovalLifetime()),
+		ID: own + "." + rand.Text(), Op: op, Who: who, Why: why, Shown: shown, Digest: digest, Most: most, At: now, Until: now.Add(s.ApprovalLifetime()),
 	}
 	var a Approval
 	known, err := docs.Get(ctx, docApproval, key, now, &a)
@@ -163,11 +168,11 @@ func (s *Service) Approved(
 		case err != nil:
 			return "", err
 		case !taken:
-			return "", s.askFor(ctx, docs, key, fresh)
+			return "", s.askFor(ctx, docs, own, fresh)
 		case found.Waits():
 			return "", addRequest(ctx, docs, key, found)
 		case found.Yes && !most.Within(found.Most):
-			return "", s.askFor(ctx, docs, key, fresh)
+			return "", s.askFor(ctx, docs, own, fresh)
 		case found.Yes:
 			return found.Decided, nil
 		}
@@ -176,7 +181,34 @@ func (s *Service) Approved(
 			Fix: lang.Text{EN: "change what they objected to, or ask them; the same call again asks anew", ZH: "请修改对方反对的内容，或与其沟通；再次发出同样的调用会重新请求批准"},
 		}
 	}
-	return "", s.askFor(ctx, docs, key, fresh)
+	return "", s.askFor(ctx, docs, own, fresh)
+}
+
+// requestKey returns the key of the request for a call that shows now: own, or that of the same
+// call when it showed more, such as jobs that have ended since; of several, one that was decided.
+func requestKey(ctx context.Context, docs *store.Slack, at time.Time, own, now string, keyOf func(shown string) string) (string, error) {
+	if _, more, _ := strings.Cut(now, "+"); more == "" {
+		return own, nil
+	}
+	all, err := ListDocs[Approval](ctx, docs, docApproval, at)
+	key := own
+	for _, a := range all {
+		switch k, _, _ := strings.Cut(a.ID, "."); {
+		case k == own:
+			return own, err
+		case (key == own || !a.Waits()) && showsAll(a.Digest, now) && k == keyOf(a.Digest):
+			key = k
+		}
+	}
+	return key, err
+}
+
+// showsAll reports whether shown names the same script as now, and each thing that now names.
+func showsAll(shown, now string) bool {
+	script, things, _ := strings.Cut(shown, "+")
+	scriptNow, thingsNow, _ := strings.Cut(now, "+")
+	all := strings.Split(things, ",")
+	return script == scriptNow && !slices.ContainsFunc(strings.Split(thingsNow, ","), func(thing string) bool { return !slices.Contains(all, thing) })
 }
 
 // Approvals lists the requests that wait for a decision, oldest first.

@@ -342,3 +342,44 @@ func TestOnePersonsRequestsAreBounded(t *testing.T) {
 	*now = now.Add(25 * time.Hour)
 	require.NoError(t, ask(agent, 1001), "an expired request waits no more")
 }
+
+// An approval of several things is good for those of them that are left, and for no others.
+func TestAnApprovalOfSeveralThingsIsGoodForThoseThatAreLeft(t *testing.T) {
+	in := &jobcontrol.CancelIn{Mine: true}
+	for asked, c := range map[string]struct {
+		approved string
+		good     bool
+	}{
+		"+1,2,3":  {"+1,2,3", true},
+		"+1,3":    {"+1,2,3", true},
+		"+1,4":    {"+1,2,3", false},
+		"+":       {"+1,2,3", false},
+		"+12":     {"+1,2,3", false},
+		"b2+1":    {"a1+1,2", false},
+		"a1+2":    {"a1+1,2", true},
+		"a1+1,2":  {"a1", false},
+		"a1":      {"a1+1,2", false},
+		"+1,2,3,": {"+1,2,3", false},
+	} {
+		s, _, _ := approvalService(t)
+		ask := func(who ops.Caller, digest string) string {
+			by, err := s.Approved(t.Context(), who, "cancel", in, "", shown, digest, nil)
+			require.NoError(t, err)
+			return by
+		}
+		require.Empty(t, ask(agent, c.approved))
+		require.Empty(t, ask(agent, asked))
+		list, err := s.Approvals(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, c.good, len(list) == 1, "%s of %s is asked about again", asked, c.approved)
+		for _, a := range list {
+			if a.Digest == c.approved {
+				_, err = s.Decide(t.Context(), a.ID, operator, "T1/U5", true, "")
+				require.NoError(t, err)
+			}
+		}
+		require.Empty(t, ask(ops.Caller{Surface: ops.MCPHTTP, ID: "bob-agent", User: "bob"}, asked), "another's")
+		require.Equal(t, c.good, ask(agent, asked) != "", "%s of %s", asked, c.approved)
+		require.Empty(t, ask(agent, asked), "it is good once")
+	}
+}

@@ -430,6 +430,13 @@ func TestAYesIsToTheJobsThatWereShown(t *testing.T) {
 	status, body = b.post("/web/do", form)
 	require.Equal(t, http.StatusAccepted, status, body)
 	require.Equal(t, slurm.Running, s.jobs.KnownJobs["6"].State, "more than was approved is another request")
+	delete(s.jobs.KnownJobs, "9")
+	ended := s.jobs.KnownJobs["5"]
+	ended.State = slurm.Completed
+	s.jobs.KnownJobs["5"] = ended
+	status, body = b.post("/web/do", form)
+	require.Equal(t, http.StatusOK, status, body)
+	require.Equal(t, slurm.Cancelled, s.jobs.KnownJobs["6"].State, "a job that ended meanwhile takes nothing from the approval")
 }
 
 func TestAStreamTellsOfAChange(t *testing.T) {

@@ -39,6 +39,8 @@ type Leftover struct {
 	JobID    slurm.JobID `json:"job_id,omitempty"` // the job that left the process behind
 	ElapsedS int64       `json:"elapsed_s"`
 	Command  string      `json:"command"`
+
+	start string // tells the process from a later one with its pid
 }
 
 // leftoverAge is the least age of a leftover process. A younger process may belong to a
@@ -47,10 +49,12 @@ var leftoverAge = time.Minute
 
 // leftovers is the script that the processes' owner runs on each node. Its arguments
 // are an action ("list" or "end"), the least age in seconds, the running jobs, the text
-// that a command must contain, and 1 to include processes of no job. It prints one line
-// for each process: node, pid, job, age and command, separated by tabs.
-const leftovers = `action=$1 age=$2 running=" $3 " match=$4 loose=$5
-found=()
+// that a command must contain, and 1 to include processes of no job. If more follow, only
+// the processes that they name count: each is a node, a colon and its processes, as pid/start.
+// It prints one line for each process: node, pid/start, job, age and command, separated by tabs.
+const leftovers = `action=$1 age=$2 running=" $3 " match=$4 loose=$5 node=${SLURMD_NODENAME:-?}
+found=() named=
+for arg in "${@:6}"; do [[ $arg != "$node:"* ]] || named=${arg#*:}; done
 while read -r pid seconds args; do
   [[ $pid != "$$" && $pid != "$PPID" && $seconds -ge $age && $args == *"$match"* ]] || continue
   job=
@@ -59,7 +63,11 @@ while read -r pid seconds args; do
   done 2>/dev/null < "/proc/$pid/environ" || continue
   if [[ -z $job ]]; then [[ $loose = 1 ]] || continue
   elif [[ $job = "$SLURM_JOB_ID" || $running == *" $job "* ]]; then continue; fi
-  printf '%s\t%s\t%s\t%s\t%s\n' "${SLURMD_NODENAME:-?}" "$pid" "$job" "$seconds" "${args:0:200}"
+  stat=$(cat "/proc/$pid/stat" 2>/dev/null) || continue
+  stat=(${stat##*) }) # what follows the name, which may contain anything
+  id=$pid/${stat[19]}
+  [[ $# -le 5 || ",$named," == *",$id,"* ]] || continue
+  printf '%s\t%s\t%s\t%s\t%s\n' "$node" "$id" "$job" "$seconds" "${args:0:200}"
   found+=("$pid")
 done < <(ps -u "$(id -u)" -o pid=,etimes=,args=)
 if [[ $action = end && ${#found[@]} -gt 0 ]]; then
@@ -117,9 +125,9 @@ func cleanup(ctx context.Context, c *ops.Call, in CleanupIn) (CleanupOut, error)
 	}
 	visit := func(action string) error {
 		done := c.During(lang.Text{EN: "the nodes look for what was left there", ZH: "各节点正在查找遗留进程"}.In(c.Lang))
-		said, err := v.Visit(ctx, slurm.Visit{Nodes: names, Partition: in.Partition, Argv: []string{
+		said, err := v.Visit(ctx, slurm.Visit{Nodes: names, Partition: in.Partition, Argv: append([]string{
 			"bash", "-c", leftovers, "leftovers", action, strconv.Itoa(int(leftoverAge.Seconds())), strings.Join(running, " "), in.Match, loose,
-		}})
+		}, byNode(c.Shown)...)})
 		done()
 		out.Processes = parseLeftovers(said)
 		if err != nil {
@@ -134,12 +142,32 @@ func cleanup(ctx context.Context, c *ops.Call, in CleanupIn) (CleanupOut, error)
 	if err := visit("list"); err != nil || len(out.Processes) == 0 {
 		return out, err
 	}
-	var words []string
+	var words, ids []string
 	for _, p := range out.Processes {
 		words = append(words, fmt.Sprintf("%s %d %s", p.Node, p.PID, p.Command))
+		ids = append(ids, fmt.Sprintf("%s:%d/%s", p.Node, p.PID, p.start))
 	}
-	return out, ops.ConfirmError(lang.Text{EN: "this ends %s of %s on %s: %s", ZH: "将结束 %[2]s 在 %[3]s 上的 %[1]s：%[4]s"}.
+	e := ops.ConfirmError(lang.Text{EN: "this ends %s of %s on %s: %s", ZH: "将结束 %[2]s 在 %[3]s 上的 %[1]s：%[4]s"}.
 		With(ops.Counted(len(out.Processes), "process"), c.Who.User, out.Nodes, ops.FirstFew(words, 5)))
+	e.Shown = strings.Join(ids, ",")
+	return out, e
+}
+
+// byNode returns the processes that a question has named, one argument of leftovers a node.
+func byNode(shown string) (args []string) {
+	if shown == "" {
+		return nil
+	}
+	last := ""
+	for one := range strings.SplitSeq(shown, ",") { // sorted by node
+		node, id, _ := strings.Cut(one, ":")
+		if len(args) > 0 && node == last {
+			args[len(args)-1] += "," + id
+			continue
+		}
+		args, last = append(args, one), node
+	}
+	return args
 }
 
 func parseLeftovers(said string) []Leftover {
@@ -149,11 +177,12 @@ func parseLeftovers(said string) []Leftover {
 		if len(f) != 5 {
 			continue
 		}
-		pid, err := strconv.Atoi(f[1])
+		id, start, _ := strings.Cut(f[1], "/")
+		pid, err := strconv.Atoi(id)
 		if err != nil {
 			continue
 		}
-		l := Leftover{Node: f[0], PID: pid, JobID: slurm.JobID(f[2]), Command: f[4]}
+		l := Leftover{Node: f[0], PID: pid, JobID: slurm.JobID(f[2]), Command: f[4], start: start}
 		l.ElapsedS, _ = strconv.ParseInt(f[3], 10, 64)
 		all = append(all, l)
 	}

@@ -1,9 +1,11 @@
 package fleet
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -16,6 +18,77 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
+
+// oneNode is a node that runs a visit on this machine.
+type oneNode struct{ threeNodes }
+
+func (*oneNode) Visit(ctx context.Context, v slurm.Visit) (string, error) {
+	cmd := exec.CommandContext(ctx, v.Argv[0], v.Argv[1:]...)
+	cmd.Env = append(os.Environ(), "SLURMD_NODENAME=gpu1")
+	out, err := cmd.Output()
+	return string(out), err
+}
+
+// A yes ends the processes that the question has named, and none that was left meanwhile.
+func TestAYesIsToTheProcessesThatWereShown(t *testing.T) {
+	was := leftoverAge
+	leftoverAge = 0
+	t.Cleanup(func() { leftoverAge = was })
+	number := "4243." + strconv.Itoa(os.Getpid())
+	start := func() *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), "sleep", number)
+		cmd.Env = append(os.Environ(), "SLURM_JOB_ID=99999999")
+		require.NoError(t, cmd.Start())
+		return cmd
+	}
+	c := opstest.NewCall(t, &opstest.Site{})
+	c.Clusters["test"] = &oneNode{}
+	call := func() (CleanupOut, *ops.Error) {
+		out, err := opstest.Do(t, c, Cleanup(), "gpu[1-2]", "--match", number)
+		return out.(CleanupOut), ops.AsError(err)
+	}
+	pids := func(of ...*exec.Cmd) (all []int) {
+		for _, cmd := range of {
+			all = append(all, cmd.Process.Pid)
+		}
+		return all
+	}
+	found := func(out CleanupOut) (all []int) {
+		for _, p := range out.Processes {
+			all = append(all, p.PID)
+		}
+		return all
+	}
+	first, second := start(), start()
+	var asked *ops.Error
+	require.Eventually(t, func() bool { // until both have become sleep
+		_, asked = call()
+		return asked != nil && strings.Contains(asked.Message.EN, "2 processes")
+	}, 10*time.Second, 20*time.Millisecond)
+	later := start()
+	t.Cleanup(func() { _ = later.Process.Kill(); _ = later.Wait() })
+	require.Eventually(t, func() bool { out, _ := call(); return len(out.Processes) == 3 }, 10*time.Second, 20*time.Millisecond)
+
+	c.Confirmed, c.Shown = true, "gpu1:"+strconv.Itoa(first.Process.Pid)+"/1" // an earlier process with its pid
+	out, err := call()
+	require.Nil(t, err)
+	require.Empty(t, out.Processes)
+	c.Shown = asked.Shown
+	out, err = call()
+	require.Nil(t, err)
+	require.True(t, out.Ended)
+	require.ElementsMatch(t, pids(first, second), found(out))
+	require.Error(t, first.Wait(), "it was ended by a signal")
+	require.Error(t, second.Wait())
+	require.NoError(t, later.Process.Signal(syscall.Signal(0)))
+	out, err = call()
+	require.Nil(t, err)
+	require.Empty(t, out.Processes)
+	c.Confirmed, c.Shown = false, ""
+	_, asked = call()
+	require.Contains(t, asked.Message.EN, "1 process of")
+	require.Contains(t, asked.Shown, strconv.Itoa(later.Process.Pid))
+}
 
 func TestCleanupOnSlurm(t *testing.T) {
 	c, real := opstest.OnSlurm(t)

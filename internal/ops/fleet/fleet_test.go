@@ -188,6 +188,11 @@ func TestLeftProcessesAreShownBeforeTheyAreEnded(t *testing.T) {
 	_, err = opstest.Do(t, c, Cleanup(), "gpu1")
 	require.Contains(t, ops.AsError(err).Message.EN, ", and 2 more")
 	require.Contains(t, ops.AsError(err).Message.ZH, "，另有 2 个")
+	c.Confirmed, c.Shown = true, "gpu1:8/71,gpu1:9/72,gpu2:8/73"
+	_, err = opstest.Do(t, c, Cleanup(), "gpu[1-2]")
+	require.NoError(t, err)
+	require.Equal(t, []string{"gpu1:8/71,9/72", "gpu2:8/73"}, y.visited.Argv[9:], "short enough for each argument, of however many nodes")
+	c.Confirmed, c.Shown = false, ""
 	y.left = ""
 	out, err = opstest.Do(t, c, Cleanup(), "gpu1")
 	require.NoError(t, err)

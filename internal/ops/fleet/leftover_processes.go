@@ -39,6 +39,9 @@ func checkLeftovers(ctx context.Context, c *ops.Call, cl ops.Cluster, nodes []No
 			if n.Left, err = p.NodeProcesses(ctx, n.Name); err != nil {
 				n.Unseen = redact.Text(redact.Clean(err.Error()))
 			}
+			for i := range n.Left { // other people's, whose commands may hold their passwords
+				n.Left[i].Command = redact.Text(redact.Clean(n.Left[i].Command))
+			}
 		})
 	}
 	all.Wait()
@@ -60,5 +63,5 @@ func (n NodeOut) leftoverText(l lang.Lang) string {
 	for _, p := range n.Left[:min(len(n.Left), few)] {
 		words = append(words, fmt.Sprintf("%s %d %s %s", p.User, p.PID, p.State, p.Command))
 	}
-	return fmt.Sprintf(lang.Text{EN: "; %d left: ", ZH: "；遗留 %d 个："}.In(l), len(n.Left)) + redact.Text(redact.Clean(strings.Join(words, "; ")))
+	return fmt.Sprintf(lang.Text{EN: "; %d left: ", ZH: "；遗留 %d 个："}.In(l), len(n.Left)) + strings.Join(words, "; ")
 }

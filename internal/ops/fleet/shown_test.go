@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"testing"
@@ -115,7 +116,10 @@ func TestOperatorsLookIntoNodesThatAreOut(t *testing.T) {
 		text := opstest.Text(t, out, lang.EN)
 		require.Contains(t, text, "1 left: ada 9 D gpu2")
 		require.Contains(t, text, "not checked: no route")
-		require.NotContains(t, text, "hunter22")
+		raw, err := json.Marshal(out)
+		require.NoError(t, err)
+		require.Contains(t, string(raw), `"command":"gpu2 http`)
+		require.NotContains(t, text+string(raw), "hunter22")
 	}
 	c.Clusters["test"] = &threeNodes{}
 	c.Who = ops.Caller{Surface: ops.Shell, ID: "ada", User: "ada"}
