@@ -108,3 +108,15 @@ func TestNamingAVariableIsNotQuotingAMessage(t *testing.T) {
 		require.Contains(t, ans.Passages[0].Text, "expandable_segments", q)
 	}
 }
+
+// A full disk has many wordings in both languages. Cards about storage share none of their
+// words, but the concept.
+func TestAFullDiskIsAnswered(t *testing.T) {
+	t.Parallel()
+	for _, q := range []string{"磁盘满了怎么办", "disk is full while saving a checkpoint", "盘爆了"} {
+		ans, err := New(Options{}).Ask(t.Context(), Question{Text: q})
+		require.NoError(t, err)
+		require.False(t, ans.Refused, q)
+		require.Contains(t, verdict(ans), "err.disk", q)
+	}
+}
