@@ -291,17 +291,18 @@ func (a *Answerer) preferNewWords(ctx context.Context, near []Passage, q Questio
 	slices.SortStableFunc(near, func(a, b Passage) int { return cmp.Compare(b.Score, a.Score) })
 }
 
-// find answers a question without a model. A misspelt name is read as the name that is meant.
+// find answers a question without a model. A misspelt name is read as the name that is
+// meant; the answer says so first.
 func (a *Answerer) find(ctx context.Context, q Question) finding {
-	hint, corrected := respelt(q.Text, q.Lang)
+	unknown, corrected := respelt(q.Text)
 	q.Text = corrected
 	f := a.findAs(ctx, q)
-	switch {
-	case hint == "":
-	case f.Refused && !f.closed && f.Topics != nil:
-		f.Answer.Answer = strings.Replace(f.Answer.Answer, textNothing.In(q.Lang), hint, 1)
-	default:
-		f.Answer.Answer = hint + "\n\n" + f.Answer.Answer
+	switch said := hint(unknown, !f.Refused, q.Lang); {
+	case said == "":
+	case !f.Refused:
+		f.Answer.Answer = said + "\n\n" + f.Answer.Answer
+	case f.Unsure:
+		f.Answer.Answer = strings.Replace(f.Answer.Answer, textNothing.In(q.Lang), said, 1)
 	}
 	return f
 }

@@ -34,31 +34,52 @@ func unknownNames(text string) []string {
 }
 
 var (
-	textUnknownName = lang.Text{EN: "I do not know `%s`: none of the tools that I know has it.", ZH: "不知道 `%s`：已知的工具都没有它。"}
+	textUnknownName = lang.Text{EN: "I do not know `%s`: none of the documents that I have names it.", ZH: "不知道 `%s`：已有的文档都没有提到它。"}
 	textReadAs      = lang.Text{EN: "I do not know `%s`; this is about `%s`.", ZH: "不知道 `%s`；以下是 `%s` 的内容。"}
 	textDidYouMean  = lang.Text{EN: "I do not know `%s`. Did you mean %s?", ZH: "不知道 `%s`。是不是 %s？"}
 	textOr          = lang.Text{EN: " or ", ZH: " 或 "}
 )
 
-// respelt returns a question with its unknown names replaced by the existing ones that are
-// meant, and a hint that says so. A name that may be several others stays, and the hint
-// offers them. The hint is empty where no name is unknown.
-func respelt(text string, l lang.Lang) (hint, corrected string) {
-	var hints []string
+// A misspelling is an unknown name of a question and the existing names that may be meant.
+type misspelling struct {
+	name  string
+	meant []string
+}
+
+// respelt returns the unknown names of a question, and the question with each of them
+// replaced where only one other name may be meant.
+func respelt(text string) (unknown []misspelling, corrected string) {
 	corrected = text
 	for _, name := range unknownNames(text) {
-		switch meant := names.Near(name); len(meant) {
-		case 0:
-			hints = append(hints, textUnknownName.With(name).In(l))
-		case 1:
-			corrected = strings.Replace(corrected, name, meant[0], 1)
-			hints = append(hints, textReadAs.With(name, meant[0]).In(l))
-		default:
-			meant = meant[:min(len(meant), maxShown)]
-			hints = append(hints, textDidYouMean.With(name, "`"+strings.Join(meant, "`"+textOr.In(l)+"`")+"`").In(l))
+		m := misspelling{name, names.Near(name)}
+		if slices.ContainsFunc(unknown, func(o misspelling) bool { return o.name == name }) {
+			continue
+		}
+		unknown = append(unknown, m)
+		if len(m.meant) == 1 {
+			corrected = strings.ReplaceAll(corrected, name, m.meant[0])
 		}
 	}
-	return strings.Join(hints, " "), corrected
+	return unknown, corrected
+}
+
+// hint says which names of a question are unknown. Above an answer it names those alone
+// that were read as another name; without an answer it says of each what may be meant.
+func hint(unknown []misspelling, answered bool, l lang.Lang) string {
+	var hints []string
+	for _, m := range unknown[:min(len(unknown), maxShown)] {
+		switch {
+		case answered && len(m.meant) == 1:
+			hints = append(hints, textReadAs.With(m.name, m.meant[0]).In(l))
+		case answered:
+		case len(m.meant) == 0:
+			hints = append(hints, textUnknownName.With(m.name).In(l))
+		default:
+			meant := m.meant[:min(len(m.meant), maxShown)]
+			hints = append(hints, textDidYouMean.With(m.name, "`"+strings.Join(meant, "`"+textOr.In(l)+"`")+"`").In(l))
+		}
+	}
+	return strings.Join(hints, " ")
 }
 
 var (

@@ -89,6 +89,16 @@ func TestAMisspeltNameIsReadAsTheOneMeant(t *testing.T) {
 		require.True(t, ans.Refused, q)
 		require.True(t, strings.HasPrefix(ans.Answer, want), ans.Answer)
 	}
+	for q, want := range map[string]string{
+		"set --num-layres 32, how does --num-layres interact with pp": "I do not know `--num-layres`; this is about `--num-layers`.\nPassages", // once
+		"LLAMA_70B on 2 nodes with 8 gpus, how many ranks":            "16: WORLD_SIZE",                                                        // no name, and answered
+		"write me a poem about NCCL_IB_TIMEOT":                        "I have nothing",                                                        // redirected
+		"please cancel job 12 with --frce":                            "I won't",                                                               // redirected
+	} {
+		ans, err := New(Options{}).Ask(t.Context(), Question{Text: q})
+		require.NoError(t, err)
+		require.True(t, strings.HasPrefix(strings.ReplaceAll(ans.Answer, "\n\n", "\n"), want), ans.Answer)
+	}
 	same, err := New(Options{}).Ask(t.Context(), Question{Text: "error: unrecognized arguments: --nun-layers"})
 	require.NoError(t, err)
 	require.NotContains(t, same.Answer, "I do not know", "a pasted message is left as it is")
@@ -106,5 +116,17 @@ func TestNamingAVariableIsNotQuotingAMessage(t *testing.T) {
 		require.NotEmpty(t, ans.Passages, q)
 		require.NotContains(t, verdict(ans), "check.te-graph-register", q)
 		require.Contains(t, ans.Passages[0].Text, "expandable_segments", q)
+	}
+}
+
+// A full disk has many wordings in both languages. Cards about storage share none of their
+// words, but the concept.
+func TestAFullDiskIsAnswered(t *testing.T) {
+	t.Parallel()
+	for _, q := range []string{"磁盘满了怎么办", "disk is full while saving a checkpoint", "盘爆了"} {
+		ans, err := New(Options{}).Ask(t.Context(), Question{Text: q})
+		require.NoError(t, err)
+		require.False(t, ans.Refused, q)
+		require.Contains(t, verdict(ans), "err.disk", q)
 	}
 }

@@ -3,6 +3,7 @@ package library_test
 import (
 	"bytes"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -112,4 +113,17 @@ func TestMake(t *testing.T) {
 	require.False(t, lib.OffTopic(hits[0]))
 	require.False(t, lib.OffTopic(index.Hit{Doc: 1}))
 	require.True(t, lib.OffTopic(index.Hit{Doc: 2}), "no card is behind the last one")
+}
+
+// A command line that somebody copies has to start with a recent release, where
+// --eval-interval has no default.
+func TestCommandsToCopyGiveTheEvalInterval(t *testing.T) {
+	length := regexp.MustCompile(`--train-(?:iters|samples) \d+`)
+	for _, c := range library.BuiltIn().Cards {
+		for _, text := range []string{c.Text.EN, c.Text.ZH} {
+			if strings.Contains(text, "--mock-data") && length.MatchString(text) {
+				require.Contains(t, text, "--eval-interval", c.Title.EN)
+			}
+		}
+	}
 }

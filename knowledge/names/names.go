@@ -77,7 +77,8 @@ var all = sync.OnceValue(func() []string {
 
 // Near returns the existing names that an unknown option or variable is probably a
 // misspelling of: all that are at the least distance, one letter for a short name, two for a
-// long one. Names that differ in digits alone are not misspelt.
+// long one. Names that differ in digits alone, or in a word of two letters such as TC and
+// TO, are not misspelt.
 func Near(unknown string) []string {
 	limit := 2
 	if len(unknown) >= longName {
@@ -96,7 +97,7 @@ func Near(unknown string) []string {
 	}
 	var found []string
 	for _, name := range all() {
-		if more := len(name) - len(unknown); max(more, -more) >= limit || letters(name) == letters(unknown) {
+		if more := len(name) - len(unknown); max(more, -more) >= limit || letters(name) == letters(unknown) || otherShortWord(name, unknown) {
 			continue
 		}
 		switch d := near.Distance(unknown, name); {
@@ -107,6 +108,24 @@ func Near(unknown string) []string {
 		}
 	}
 	return found
+}
+
+// otherShortWord reports whether two names differ in a word of one or two letters, where a
+// single letter makes another name.
+func otherShortWord(a, b string) bool {
+	words := func(name string) []string {
+		return strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' })
+	}
+	x, y := words(a), words(b)
+	if len(x) != len(y) {
+		return false
+	}
+	for i := range x {
+		if x[i] != y[i] && min(len(x[i]), len(y[i])) <= 2 {
+			return true
+		}
+	}
+	return false
 }
 
 // longName is the number of characters from which two letters of a name may be wrong.

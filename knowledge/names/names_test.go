@@ -35,6 +35,9 @@ func TestNear(t *testing.T) {
 		"--turbo-mode":                nil,
 		"NCCL_NO_SUCH_SWITCH":         nil,
 		"--fp9":                       nil, // a number is no misspelling
+		"NCCL_IB_TO":                  nil, // nor is another word of two letters
+		"SLURM_JOB_UID":               nil,
+		"--np":                        nil,
 	} {
 		require.Equal(t, want, names.Near(unknown), unknown)
 	}

@@ -7,15 +7,15 @@ func dataRows() []row {
 		{
 			// Seen on a GPU: every rank of 0.19.0 ended in get_train_valid_test_num_samples.
 			id: "eval-interval-given", flags: "--eval-interval --train-iters --train-samples", source: "megatron/training/training.py:5436", severity: Warning,
-			when: t("training, without --full-validation; Megatron-LM 0.16 and later", "训练且未用 --full-validation；Megatron-LM 0.16 及以后"),
-			must: t("--eval-interval must be given: without it every rank ends before the first step, with a TypeError about int and NoneType",
-				"必须给 --eval-interval：否则各 rank 会在第一步之前因 int 与 NoneType 的 TypeError 退出"),
+			when: t("training, without --full-validation, and from 0.16 on without --skip-train", "训练且未用 --full-validation，0.16 起也未用 --skip-train"),
+			must: t("--eval-interval must be given (0.16 and later) and not be 0: every rank ends before the first step, with a TypeError about int and NoneType or a ZeroDivisionError",
+				"必须给 --eval-interval（0.16 及以后），且不能为 0：否则各 rank 会在第一步之前因 int 与 NoneType 的 TypeError 或 ZeroDivisionError 退出"),
 			why: t("Megatron-LM divides the length of the run by it, also with --eval-iters 0; 1000 was its default up to 0.15",
 				"Megatron-LM 用训练长度除以它，--eval-iters 0 时也一样；0.15 及以前默认值为 1000"),
-			do: t("add --eval-interval 1000", "加上 --eval-interval 1000"),
+			do: t("give --eval-interval 1000; --eval-iters 0 switches evaluation off", "给 --eval-interval 1000；--eval-iters 0 可关闭验证"),
 			broken: func(c *cfg) bool {
-				skips := c.SkipTrain && c.Release >= megatron.V018
-				return (c.TrainIters.Or(0) != 0 || c.TrainSamples.Or(0) != 0) && !c.EvalInterval.OK && !c.FullValidation && !skips && !c.PerformRlStep
+				skips := c.SkipTrain && c.Release >= megatron.V016 // then the number of evaluations is --eval-iters
+				return (c.TrainIters.Or(0) != 0 || c.TrainSamples.Or(0) != 0) && c.EvalInterval.Or(0) == 0 && !c.FullValidation && !skips && !c.PerformRlStep
 			},
 		},
 		{

@@ -17,11 +17,13 @@ func sequenceRows() []row {
 		{
 			// Seen on a GPU without Apex.
 			id: "local-sequence-parallel-needs-apex", flags: "--transformer-impl --sequence-parallel", source: "megatron/core/transformer/torch_norm.py:52", severity: Warning,
-			when:   t("--transformer-impl local with --sequence-parallel", "--transformer-impl local 与 --sequence-parallel"),
-			must:   t("Apex must be installed: without its norm every rank ends while the model is built", "必须装有 Apex：没有它的 norm，各 rank 会在构建模型时退出"),
-			why:    t("PyTorch's norms do not know sequence parallelism; Transformer Engine's do", "PyTorch 的 norm 不支持序列并行，Transformer Engine 的支持"),
-			do:     t("drop --transformer-impl local, or --sequence-parallel where Apex is missing", "去掉 --transformer-impl local；没有 Apex 时也可去掉 --sequence-parallel"),
-			broken: func(c *cfg) bool { return c.TransformerImpl == "local" && c.SequenceParallel },
+			when: t("--transformer-impl local with --sequence-parallel, without --spec", "--transformer-impl local 与 --sequence-parallel，未用 --spec"),
+			must: t("the norm must be Apex's, which is LayerNorm only: without Apex, and always with --normalization RMSNorm, every rank ends while the model is built",
+				"norm 必须是 Apex 的，而它只有 LayerNorm：没有 Apex，或用 --normalization RMSNorm 时，各 rank 会在构建模型时退出"),
+			why: t("PyTorch's norms do not know sequence parallelism; Transformer Engine's do", "PyTorch 的 norm 不支持序列并行，Transformer Engine 的支持"),
+			do: t("drop --transformer-impl local; or drop --sequence-parallel and, for PyTorch's norm, add --no-persist-layer-norm",
+				"去掉 --transformer-impl local；或去掉 --sequence-parallel，用 PyTorch 的 norm 时再加 --no-persist-layer-norm"),
+			broken: func(c *cfg) bool { return c.TransformerImpl == "local" && c.SequenceParallel && len(c.Spec) == 0 },
 		},
 		{
 			id: "hybrid-cp-no-pp", flags: ppFlag + " --hybrid-context-parallel", source: inArgs + "1445",
