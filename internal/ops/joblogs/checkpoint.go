@@ -35,7 +35,7 @@ type CheckpointOut struct {
 	TooLate    bool `json:"too_late,omitempty"`
 	SavesAtEnd bool `json:"saves_at_end,omitempty"`
 	// Resume is the command that goes on from the checkpoint of a job that failed, for those
-	// who may submit it. It is empty where another run has gone on already.
+	// who may submit it. It is empty where a retry or another run does so already.
 	Resume     string `json:"-"`
 	ended      bool   // the job has ended, and GPUHours are lost
 	later      bool   // the checkpoint was saved after the job had ended, by another run
@@ -132,7 +132,7 @@ func Checkpoint(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) *
 	}
 	if broke {
 		out := brokenOff(j, last, c.Now())
-		if saved && !out.later && j.ID == j.ID.Array() && c.MayChange(j) == nil {
+		if saved && !out.later && !retried(ctx, c, cl.Name(), j) && j.ID == j.ID.Array() && c.MayChange(j) == nil {
 			next, _, _ := ResumeSpec(ctx, c, s)
 			next.Cluster, s.Cluster = "", ""
 			if p, ok := launch.PatchOf(j.ID, s, next); ok {
@@ -297,6 +297,19 @@ func (o *CheckpointOut) alarm(j slurm.Job) Alarm {
 		}.With(j.ID)
 	}
 	return a
+}
+
+// retried reports whether a retry of a job was submitted already.
+func retried(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) bool {
+	sub, ok, _ := c.SubmissionOf(ctx, cluster, j)
+	st, err := c.Store()
+	if !ok || err != nil {
+		return false
+	}
+	first, count, _ := strings.Cut(sub.Key, RetryMark)
+	n, _ := strconv.Atoi(count) // none: the first submission
+	_, err = st.Submission(ctx, first+RetryMark+strconv.Itoa(n+1))
+	return err == nil
 }
 
 // RetryMark separates a first submission's key from the number of a retry.

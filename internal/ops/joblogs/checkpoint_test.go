@@ -130,6 +130,11 @@ func TestStatusOfAFailedJobNamesItsLastCheckpoint(t *testing.T) {
 			require.Contains(t, text, c.says)
 			require.Contains(t, opstest.Text(t, out, lang.ZH), c.saysZH)
 			require.Equal(t, c.resumes, strings.Contains(text, "submit --from 7 --without finetune --command-line '--load "+dir+"'"), text)
+			retry := store.Submission{Key: "k" + joblogs.RetryMark + "1", Token: "r", Cluster: call.Default, JobID: "8", Owner: call.Who.User, Spec: raw, CreatedAt: end}
+			require.NoError(t, st.Adopt(t.Context(), retry))
+			out, err = opstest.Do(t, call, jobcontrol.Status(), "7")
+			require.NoError(t, err)
+			require.NotContains(t, opstest.Text(t, out, lang.EN), "submit --from 7", "its retry goes on already")
 		})
 	}
 }
