@@ -23,6 +23,8 @@ var (
 	textNoRemedy  = lang.Text{EN: "no fix is known that could be applied to this job automatically", ZH: "没有可以自动应用的修复"}
 	textAfter     = lang.Text{EN: "one more job of this specification, which waits for the end of ", ZH: "按同一规格再提交一个作业，等待以下作业结束："}
 	textReplaces  = lang.Text{EN: "takes the place of the waiting job ", ZH: "替换排队中的作业 "}
+	textRunsAgain = lang.Text{EN: "job %s has been put back into the queue since and runs again; a second job would run beside it", ZH: "作业 %s 之后已重新排队并再次运行；再提交一个会同时运行"}
+	textEndFirst  = lang.Text{EN: "`cancel %s` ends it; then press the button again", ZH: "先用 `cancel %s` 结束它，再点击该按钮"}
 	textChainLate = lang.Text{EN: "this chain has not started, so its length is still set by its specification", ZH: "该作业链尚未开始，其长度仍由规格决定"}
 	textChainFix  = lang.Text{EN: "cancel it and submit it with a larger chain", ZH: "取消后以更大的 chain 重新提交"}
 )
@@ -44,7 +46,24 @@ func (b *Bot) applyFix(ctx context.Context, a incoming.Ask) []store.SlackMessage
 	for _, x := range r.Changes {
 		t.Note = append(t.Note, x.In(c.Lang))
 	}
-	return b.submitSpec(ctx, a, c, r.Spec, t)
+	return b.submitInstead(ctx, a, c, slurm.JobID(id), r.Spec, t)
+}
+
+// submitInstead submits a specification in the place of a job whose end a message showed. Where
+// Slurm has put that job back into the queue since, it is cancelled, since it would run as well;
+// where it runs again, nothing is submitted beside it.
+func (b *Bot) submitInstead(ctx context.Context, a incoming.Ask, c *ops.Call, id slurm.JobID, spec any, t typed.Call) []store.SlackMessage {
+	_, now, err := c.Job(ctx, t.Cluster, id)
+	switch {
+	case err != nil && ops.AsError(err).Code != ops.NotFound: // one that Slurm has forgotten has ended
+		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
+	case err == nil && now.State == slurm.Pending:
+		t.Note = append(t.Note, textReplaces.In(c.Lang)+string(id))
+		t.Then = "cancel " + string(id) + " --yes"
+	case err == nil && !now.State.Ended():
+		return b.reply.Doc(a, answer.Error(&ops.Error{Code: ops.Failed, Field: "job", Message: textRunsAgain.With(id), Fix: textEndFirst.With(id)}, c.Lang), false)
+	}
+	return b.submitSpec(ctx, a, c, spec, t)
 }
 
 // extendChain submits one more job to run after a job that was submitted here, and after those

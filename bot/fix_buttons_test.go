@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -106,6 +107,36 @@ func TestAFixIsAppliedByAButtonOnceItsOwnerSaysYes(t *testing.T) {
 		require.Contains(t, s.yard.last().Script, "MASTER_PORT=24711")
 		s.Press(c, action, strings.Replace(value, "4711", "4712", 1), "U1")
 		s.said("no fix is known that could be applied to this job")
+	})
+}
+
+// A fix takes the place of a job that Slurm has put back into the queue since its end was shown,
+// and is not submitted beside one that runs again.
+func TestAFixOfAJobThatIsInTheQueueAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		submitted(t, s)
+		j := slurm.Job{ID: "4711", Cluster: "yard", Name: "gpt", User: "ada", State: slurm.NodeFail}
+		require.NoError(t, s.bot.Tell(t.Context(), card.News{Job: j, Class: "node_failure", Exclude: []string{"n2"}}))
+		c := waitingCard(s, "4711", "node failed")
+		action, value := buttonOf(t, c, "Retry without the bad node")
+		j.State = slurm.Running
+		s.yard.put(j)
+		s.Press(c, action, value, "U1")
+		s.said("job 4711 has been put back into the queue since and runs again", "ends it; then press the button again")
+		require.Equal(t, 1, s.yard.count())
+		j.State, j.Reason = slurm.Pending, "BeginTime"
+		s.yard.put(j)
+		s.Press(c, action, value, "U1")
+		q := s.said("Please confirm", "takes the place of the waiting job 4711")
+		yes, id := buttonOf(t, q, "Yes, do it")
+		s.Press(q, yes, id, "U1")
+		s.said("gpt submitted to yard as job 4712")
+		s.said("4711", "cancelled")
+		waiting, err := s.yard.Job(t.Context(), "4711")
+		require.NoError(t, err)
+		require.Equal(t, slurm.Cancelled, waiting.State)
 	})
 }
 

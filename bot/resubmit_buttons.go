@@ -73,7 +73,7 @@ func (b *Bot) resubmitWithoutNodes(ctx context.Context, a incoming.Ask) []store.
 		nodes = had + "," + nodes
 	}
 	spec["exclude"] = nodes
-	return b.submitSpec(ctx, a, c, spec, typed.Call{Cluster: cluster})
+	return b.submitInstead(ctx, a, c, slurm.JobID(id), spec, typed.Call{Cluster: cluster})
 }
 
 // specOfJob returns the specification of a job, for its owner and for operators.

@@ -171,7 +171,15 @@ func (sh *shell) answers(ctx context.Context, call *ops.Call, op ops.Op, ins []a
 			all[i].out, all[i].err = op.Run(ctx, call, ins[i])
 		}
 	}
-	sh.changed = op.Effect != ops.Read && slices.ContainsFunc(all, func(r result) bool { return r.err == nil })
+	for _, r := range all {
+		if op.Effect == ops.Read || r.err != nil {
+			continue
+		}
+		sh.changed = true
+		if id := jobOf(r.out); id != nil {
+			sh.jobs = append(sh.jobs, *id)
+		}
+	}
 	if len(all) == 1 && !lines {
 		if err := all[0].err; err != nil {
 			if ctx.Err() != nil && (asked || op.Effect == ops.Read) { // nothing was changed
@@ -229,15 +237,16 @@ func (sh *shell) showAll(ctx context.Context, ins []any, all []result, lines boo
 	return exitCode(code)
 }
 
-// jobOf returns the job that an input names, or null if it names none.
-func jobOf(in any) any {
+// jobOf returns the job that an input or an answer names, or nil if it names none.
+func jobOf(doc any) *string {
 	var named struct {
-		Job *string `json:"job"`
+		Job   *string `json:"job"`
+		JobID *string `json:"job_id"`
 	}
-	if raw, err := json.Marshal(in); err == nil {
-		_ = json.Unmarshal(raw, &named) // an input without a job leaves it null
+	if raw, err := json.Marshal(doc); err == nil {
+		_ = json.Unmarshal(raw, &named) // a document without a job leaves both null
 	}
-	return named.Job
+	return cmp.Or(named.JobID, named.Job)
 }
 
 // asks reports whether there is a person at a terminal who can be asked.

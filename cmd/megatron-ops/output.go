@@ -35,8 +35,9 @@ func (o *output) Write(p []byte) (int, error) {
 }
 
 // failure returns what made the output incomplete, or nil. changed reports that the command
-// has changed something, which the lost output does not undo.
-func (o *output) failure(changed bool) error {
+// has changed something, which the lost output does not undo; jobs are those that its answer
+// named.
+func (o *output) failure(changed bool, jobs []string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.err == nil {
@@ -48,10 +49,14 @@ func (o *output) failure(changed bool) error {
 	}
 	e := &ops.Error{Code: ops.Failed, Field: "output", Message: lang.Text{EN: "could not be written: %s", ZH: "无法写出：%s"}.With(lang.Said(why))}
 	if changed {
-		e.Fix = lang.Text{
-			EN: "what you asked for was done all the same: see `megatron-ops list` or `megatron-ops history` before you repeat it",
-			ZH: "请求的操作仍已执行：重试之前，请先用 `megatron-ops list` 或 `megatron-ops history` 查看",
+		var which lang.Text
+		if len(jobs) > 0 {
+			which = lang.Text{EN: " (job %s)", ZH: "（作业 %s）"}.With(ops.FirstFew(jobs, 10))
 		}
+		e.Fix = lang.Text{
+			EN: "what you asked for was done all the same%s: see `megatron-ops list` or `megatron-ops history` before you repeat it",
+			ZH: "请求的操作仍已执行%s：重试之前，请先用 `megatron-ops list` 或 `megatron-ops history` 查看",
+		}.With(which)
 	}
 	return e
 }

@@ -72,10 +72,12 @@ func TestAChangeWhoseReportIsLost(t *testing.T) {
 	code, said := runLost(t.Context(), "submit", "job.yaml", "--yes")
 	require.Equal(t, 1, code)
 	require.Contains(t, said, "could not be written")
-	require.Contains(t, said, "was done all the same")
+	require.Contains(t, said, "was done all the same (job 1): see")
 	var out strings.Builder
 	require.Zero(t, run(t.Context(), []string{"list", "--all", "-o", "json"}, streams{in: strings.NewReader(""), out: &out, err: os.Stderr}))
 	require.Contains(t, out.String(), `"one"`)
+	_, said = runLost(t.Context(), "--lang", "zh", "cancel", "1", "--yes")
+	require.Contains(t, said, "请求的操作仍已执行（作业 1）")
 	code, _ = runLost(t.Context(), "wait", "1")
 	require.Equal(t, 1, code)
 }

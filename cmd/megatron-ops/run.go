@@ -47,6 +47,7 @@ type shell struct {
 	color     bool
 	telemetry *telemetry // nil: nothing is sent
 	changed   bool       // an operation that changes something has succeeded
+	jobs      []string   // the jobs that its answers name
 }
 
 // A command implements a word that is not an operation. It gets the words after its
@@ -102,7 +103,7 @@ func run(ctx context.Context, args []string, st streams) (code int) {
 	if err == nil {
 		err = sh.dispatch(ctx, words)
 	}
-	if lost := out.failure(sh.changed); lost != nil {
+	if lost := out.failure(sh.changed, sh.jobs); lost != nil {
 		err = lost
 	}
 	return sh.exit(outer, err)

@@ -135,7 +135,7 @@ func TestARetryKeepsEnoughNodes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		nodes                    int
 		partition, exclude, down string
-		bad                      []string
+		bad, unwanted            []string
 		wantAvoid, wantAwaited   []string
 		why, whyZH               string
 	}{
@@ -150,6 +150,10 @@ func TestARetryKeepsEnoughNodes(t *testing.T) {
 			why:   "not submitted again: without gpu2 only 2 of 3 nodes are left, and the job needs 3. `submit --from 77` runs it again once they are repaired; `submit --from 77 --exclude gpu[2,9] --nodes 2` does so now with fewer",
 			whyZH: "排除 gpu2 后 3 个节点只剩 2 个，而作业需要 3 个。修复后用 `submit --from 77` 再次运行；或现在就用更少的节点：`submit --from 77 --exclude gpu[2,9] --nodes 2`",
 		},
+		"down, and to be avoided": {
+			nodes: 3, down: "gpu2", bad: []string{"gpu2"}, unwanted: []string{"gpu2"},
+			why: "not submitted again: without gpu2 only 2 of 3 nodes are left, and the job needs 3. `submit --from 77` runs it again once they are repaired; `submit --from 77 --exclude gpu2 --nodes 2` does so now with fewer",
+		},
 		"all of them": {
 			nodes: 1, bad: []string{"gpu1", "gpu2", "gpu3"},
 			why:   "not submitted again: without gpu[1-3] only 0 of 3 nodes are left, and the job needs 1. `submit --from 77` runs it again once they are repaired",
@@ -158,7 +162,7 @@ func TestARetryKeepsEnoughNodes(t *testing.T) {
 	} {
 		s := &ops.Service{Clusters: map[string]ops.Cluster{"yard": &yard{down: tt.down}}, Default: "yard", Now: time.Now}
 		spec := job.Spec{Cluster: "yard", Nodes: &tt.nodes, Partition: tt.partition, Exclude: tt.exclude}
-		avoid, awaited, why := leaveEnough(t.Context(), &ops.Call{Service: s}, spec, tt.bad, "77")
+		avoid, awaited, why := leaveEnough(t.Context(), &ops.Call{Service: s}, spec, tt.bad, tt.unwanted, "77")
 		require.ElementsMatch(t, tt.wantAvoid, avoid, name)
 		require.ElementsMatch(t, tt.wantAwaited, awaited, name)
 		require.Equal(t, tt.why, why.EN, name)

@@ -269,11 +269,16 @@ exit 1
 		t,
 		fleet.PutAvoided(t.Context(), y.call.Service, "local", fleet.Avoided{Node: "gpu09", Spare: true, Owner: y.call.Who.User, Until: ended.Add(time.Hour)}),
 	)
-	s, left, taken := f.avoidNodes(t.Context(), y.call, job.Spec{Cluster: "local", Nodelist: "gpu[07-08]"}, nil)
+	s, left, unwanted, taken := f.avoidNodes(t.Context(), y.call, job.Spec{Cluster: "local", Nodelist: "gpu[07-08]"}, nil)
 	require.Equal(t, "gpu[08-09]", s.Nodelist)
 	require.Equal(t, []string{"gpu07"}, left)
 	require.Equal(t, []string{"gpu09"}, taken)
-	_, left, _ = f.avoidNodes(t.Context(), y.call, job.Spec{Cluster: "local"}, []string{"gpu07"})
+	require.Empty(t, unwanted, "a diagnosis put it on the list")
+	require.NoError(t, fleet.PutAvoided(t.Context(), y.call.Service, "local", fleet.Avoided{Node: "gpu08", Owner: y.call.Who.User, Until: ended.Add(time.Hour)}))
+	_, _, unwanted, _ = f.avoidNodes(t.Context(), y.call, job.Spec{Cluster: "local"}, nil)
+	require.Equal(t, []string{"gpu08"}, unwanted, "a person did")
+	require.NoError(t, fleet.PutAvoided(t.Context(), y.call.Service, "local", fleet.Avoided{Node: "gpu08", Owner: y.call.Who.User, Until: ended}))
+	_, left, _, _ = f.avoidNodes(t.Context(), y.call, job.Spec{Cluster: "local"}, []string{"gpu07"})
 	require.Equal(t, []string{"gpu07"}, left, "named once, though it is blamed now and on the list")
 
 	// The entry expires, or is removed.

@@ -62,8 +62,8 @@ func (f *Follower) recover(ctx context.Context, st *store.Store, n *News) {
 		n.Why = why
 		return
 	}
-	s, avoided, taken := f.avoidNodes(ctx, call, s, r.ExcludeNodes)
-	avoided, awaited, few := leaveEnough(ctx, call, s, avoided, n.Job.ID)
+	s, avoided, unwanted, taken := f.avoidNodes(ctx, call, s, r.ExcludeNodes)
+	avoided, awaited, few := leaveEnough(ctx, call, s, avoided, unwanted, n.Job.ID)
 	if few != (lang.Text{}) {
 		n.Why = few
 		return
@@ -181,9 +181,9 @@ func withoutDigits(line string) string {
 }
 
 // avoidNodes returns the nodes that a retry of s should avoid: those that are blamed now
-// and those on the list. If s names its nodes, spares replace the bad ones, and it returns
-// the spares used.
-func (f *Follower) avoidNodes(ctx context.Context, c *ops.Call, s job.Spec, blamed []string) (_ job.Spec, left, taken []string) {
+// and those on the list; unwanted are those that a person put there. If s names its nodes,
+// spares replace the bad ones, and it returns the spares used.
+func (f *Follower) avoidNodes(ctx context.Context, c *ops.Call, s job.Spec, blamed []string) (_ job.Spec, left, unwanted, taken []string) {
 	list, err := fleet.AvoidedNodes(ctx, f.Service, s.Cluster, c.Who.User)
 	if err != nil {
 		f.Log.Error("the list of nodes to avoid could not be read", "error", err)
@@ -191,6 +191,9 @@ func (f *Follower) avoidNodes(ctx context.Context, c *ops.Call, s job.Spec, blam
 	left = slices.Clone(blamed)
 	var spares []string
 	for _, a := range list {
+		if !a.Spare && a.Job == "" { // a blamed node has the job that it failed
+			unwanted = append(unwanted, a.Node)
+		}
 		switch {
 		case a.Spare:
 			spares = append(spares, a.Node)
@@ -200,14 +203,15 @@ func (f *Follower) avoidNodes(ctx context.Context, c *ops.Call, s job.Spec, blam
 	}
 	slices.Sort(left)
 	s, taken = withSpares(s, left, spares)
-	return s, left, taken
+	return s, left, unwanted, taken
 }
 
 // leaveEnough returns which of the bad nodes a retry of s can exclude. Slurm refuses a job
 // that excludes so many nodes that too few are left. It then does without the exclusion of
-// those that are out of service, which Slurm gives to no job, and returns them as awaited.
-// Where that is not enough, why says what a person can do.
-func leaveEnough(ctx context.Context, c *ops.Call, s job.Spec, bad []string, id slurm.JobID) (avoid, awaited []string, why lang.Text) {
+// those that are out of service, which Slurm gives to no job until they are back, and returns
+// them as awaited; the unwanted stay excluded, since a node that is down can come back by
+// itself. Where that is not enough, why says what a person can do.
+func leaveEnough(ctx context.Context, c *ops.Call, s job.Spec, bad, unwanted []string, id slurm.JobID) (avoid, awaited []string, why lang.Text) {
 	cl, err := c.Cluster(s.Cluster)
 	if err != nil {
 		return bad, nil, why // the submission says so
@@ -219,7 +223,7 @@ func leaveEnough(ctx context.Context, c *ops.Call, s job.Spec, bad []string, id 
 		return bad, nil, why
 	}
 	for _, n := range nodes {
-		if slices.Contains(bad, n.Name) && !n.Usable() {
+		if slices.Contains(bad, n.Name) && !slices.Contains(unwanted, n.Name) && !n.Usable() {
 			awaited = append(awaited, n.Name)
 		}
 	}

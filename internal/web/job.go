@@ -128,12 +128,13 @@ func (v *visit) job() error {
 
 // A shownDiagnosis is a diagnosis with the places of its lines in the logs.
 type shownDiagnosis struct {
-	Doc   view.Doc
-	Lines []shownLine
-	Fix   []string // the changes that a plan has accepted, in words
-	Apply []string // the words of submit that apply them
-	Job   slurm.JobID
-	On    string
+	Doc      view.Doc
+	Lines    []shownLine
+	Fix      []string // the changes that a plan has accepted, in words
+	Apply    []string // the words of submit that apply them
+	Commands []string // the commands that apply them to a job which waits in the queue again
+	Job      slurm.JobID
+	On       string
 }
 
 // A shownLine is a line of evidence. File is the index of its log, or negative if the
@@ -155,11 +156,17 @@ func (v *visit) diagnosis() error {
 	}
 	shown := shownDiagnosis{Doc: d.View(v.lang), Job: id, On: cluster}
 	if d.Fix != nil {
+		shown.Fix = d.Fix.Changes
+	}
+	switch {
+	case d.Fix != nil && d.WaitsFor != "": // a job submitted by a button would run beside it
+		shown.Commands = d.Fix.CommandsInQueue()
+	case d.Fix != nil:
 		change, err := yaml.Marshal(d.Fix.Spec)
 		if err != nil {
 			return err
 		}
-		shown.Fix, shown.Apply = d.Fix.Changes, []string{"--from=" + string(d.Fix.From), "--yaml=" + string(change)}
+		shown.Apply = []string{"--from=" + string(d.Fix.From), "--yaml=" + string(change)}
 		for _, name := range d.Fix.Without {
 			shown.Apply = append(shown.Apply, "--without="+name)
 		}

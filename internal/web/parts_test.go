@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"encoding/json"
 	"io/fs"
 	"net/http"
 	"regexp"
@@ -12,8 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/account"
+	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/web"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
 // part requests what the page's own script requests to replace a part of the page.
@@ -122,4 +125,29 @@ func TestCodesAreCounted(t *testing.T) {
 	require.False(t, given())
 	now = now.Add(time.Second)
 	require.True(t, given())
+}
+
+// The fix of a job that failed is applied by a button; that of one which Slurm has put back into
+// the queue by commands, since a job submitted by a button would run beside it.
+func TestTheFixOfAJobIsAppliedOnce(t *testing.T) {
+	s := newSite(t)
+	st, err := s.svc.Store()
+	require.NoError(t, err)
+	one := 1
+	args := strings.Fields("--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 " +
+		"--micro-batch-size 4 --global-batch-size 64 --train-iters 100 --eval-interval 100 --lr 1e-4")
+	raw, err := json.Marshal(job.Spec{Name: "gpt", Nodes: &one, GPU: "h100", Time: "1:00:00", Worktree: "/lustre/m", Args: args})
+	require.NoError(t, err)
+	at := *s.jobs.KnownJobs["7"].SubmittedAt
+	require.NoError(t, st.Adopt(t.Context(), store.Submission{Key: "k", Token: "k", Cluster: "test", JobID: "7", Owner: "alice", Spec: raw, CreatedAt: at}))
+	b := s.as("alice")
+	_, body := b.get("/web/jobs/test/7/diagnosis")
+	require.Contains(t, body, "Apply the fix and submit again")
+	again := s.jobs.KnownJobs["7"]
+	again.State, again.Reason, again.Restarts, again.EndedAt = slurm.Pending, "BeginTime", 1, nil
+	s.jobs.Put(again)
+	_, body = b.get("/web/jobs/test/7/diagnosis")
+	require.Contains(t, body, "<code>megatron-ops cancel 7</code>")
+	require.Contains(t, body, "<code>megatron-ops submit --from 7")
+	require.NotContains(t, body, "Apply the fix and submit again")
 }

@@ -122,6 +122,9 @@ func TestAShortSuspensionIsNoPreemption(t *testing.T) {
 		told, err := cli.Details(t.Context(), []slurm.Job{row})
 		require.NoError(t, err)
 		require.Equal(t, preempted, told["7"].PreemptedAt != nil, said)
+		alone := row
+		cli.addDetail(t.Context(), &alone, []slurm.Job{row})
+		require.Equal(t, preempted, alone.PreemptedAt != nil, said)
 	}
 	cli, _ := clusterWith(reply{"--Format", detail, "", 0}, reply{"show job 7", "", "no\n", 1})
 	told, err := cli.Details(t.Context(), []slurm.Job{row})

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -125,6 +126,12 @@ func TestASwitchIsReachedFromTheJobThatRuns(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, slurm.JobID(id), out.(KillSwitchOut).JobID)
 	require.Equal(t, []string{"touch", "--", filepath.Join(dir, "STOP")}, s.ran[len(s.ran)-1].Argv)
+
+	reused := time.Now().AddDate(0, 0, 2)
+	s.KnownJobs[later] = slurm.Job{ID: later, User: "alice", State: slurm.Running, SubmittedAt: &reused}
+	out, err = opstest.Do(t, c, KillSwitch(), "on", filepath.Join(dir, "STOP"))
+	require.NoError(t, err)
+	require.Equal(t, slurm.JobID(id), out.(KillSwitchOut).JobID, "another job has the later one's id now")
 }
 
 // Whoever may create a file may turn the switch on; whoever may remove it may turn it

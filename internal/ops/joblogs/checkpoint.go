@@ -35,7 +35,7 @@ type CheckpointOut struct {
 	TooLate    bool `json:"too_late,omitempty"`
 	SavesAtEnd bool `json:"saves_at_end,omitempty"`
 	// Resume is the command that goes on from the checkpoint of a job that failed, for those
-	// who may submit it.
+	// who may submit it. It is empty where a retry or another run does so already.
 	Resume     string `json:"-"`
 	ended      bool   // the job has ended, and GPUHours are lost
 	later      bool   // the checkpoint was saved after the job had ended, by another run
@@ -132,7 +132,7 @@ func Checkpoint(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) *
 	}
 	if broke {
 		out := brokenOff(j, last, c.Now())
-		if saved && j.ID == j.ID.Array() && c.MayChange(j) == nil {
+		if saved && !out.later && !retried(ctx, c, cl.Name(), j) && j.ID == j.ID.Array() && c.MayChange(j) == nil {
 			next, _, _ := ResumeSpec(ctx, c, s)
 			next.Cluster, s.Cluster = "", ""
 			if p, ok := launch.PatchOf(j.ID, s, next); ok {
@@ -202,9 +202,13 @@ func checkpointOf(j slurm.Job, s job.Spec, last watch.Checkpoint, now time.Time)
 	return out
 }
 
+// killWait is how long after its end a job may still save: Slurm takes the time at which it asks
+// a job to end for its end, and file systems have clocks of their own.
+const killWait = 2 * time.Minute
+
 // brokenOff returns what a job that ended without completing has saved and lost.
 func brokenOff(j slurm.Job, last watch.Checkpoint, now time.Time) *CheckpointOut {
-	out := &CheckpointOut{Iteration: last.Iteration, ended: true, later: last.At.After(*j.EndedAt)}
+	out := &CheckpointOut{Iteration: last.Iteration, ended: true, later: last.At.After(j.EndedAt.Add(killWait))}
 	since := *j.StartedAt
 	if !last.At.IsZero() {
 		age := int64(max(now.Sub(last.At), 0).Seconds())
@@ -293,6 +297,19 @@ func (o *CheckpointOut) alarm(j slurm.Job) Alarm {
 		}.With(j.ID)
 	}
 	return a
+}
+
+// retried reports whether a retry of a job was submitted already.
+func retried(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) bool {
+	sub, ok, _ := c.SubmissionOf(ctx, cluster, j)
+	st, err := c.Store()
+	if !ok || err != nil {
+		return false
+	}
+	first, count, _ := strings.Cut(sub.Key, RetryMark)
+	n, _ := strconv.Atoi(count) // none: the first submission
+	_, err = st.Submission(ctx, first+RetryMark+strconv.Itoa(n+1))
+	return err == nil
 }
 
 // RetryMark separates a first submission's key from the number of a retry.

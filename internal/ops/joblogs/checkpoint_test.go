@@ -96,7 +96,8 @@ func TestStatusOfAFailedJobNamesItsLastCheckpoint(t *testing.T) {
 	}{
 		"saved":           {slurm.Failed, map[int]time.Duration{1000: 65 * time.Minute, 2000: 35 * time.Minute}, "", "iteration 2000, 35 min ago; the 8.0 GPU hours since then are lost", "此后的 8.0 GPU 小时已损失", true},
 		"nothing saved":   {slurm.Timeout, nil, "", "none; the 48.0 GPU hours are lost", "没有；48.0 GPU 小时已损失", false},
-		"by a later run":  {slurm.NodeFail, map[int]time.Duration{2000: time.Minute}, "", "iteration 2000, 1 min ago; saved after this job had ended", "保存于该作业结束之后", true},
+		"by a later run":  {slurm.NodeFail, map[int]time.Duration{2000: time.Minute}, "", "iteration 2000, 1 min ago; saved after this job had ended", "保存于该作业结束之后", false},
+		"as it ended":     {slurm.Timeout, map[int]time.Duration{2000: 4 * time.Minute}, "", "iteration 2000, 4 min ago; the 0.0 GPU hours since then are lost", "此后的 0.0 GPU 小时已损失", true},
 		"somebody else's": {slurm.Failed, map[int]time.Duration{2000: 35 * time.Minute}, "grace", "the 8.0 GPU hours since then are lost", "已损失", false},
 		"completed":       {slurm.Completed, map[int]time.Duration{2000: 35 * time.Minute}, "", "", "", false},
 	} {
@@ -129,6 +130,11 @@ func TestStatusOfAFailedJobNamesItsLastCheckpoint(t *testing.T) {
 			require.Contains(t, text, c.says)
 			require.Contains(t, opstest.Text(t, out, lang.ZH), c.saysZH)
 			require.Equal(t, c.resumes, strings.Contains(text, "submit --from 7 --without finetune --command-line '--load "+dir+"'"), text)
+			retry := store.Submission{Key: "k" + joblogs.RetryMark + "1", Token: "r", Cluster: call.Default, JobID: "8", Owner: call.Who.User, Spec: raw, CreatedAt: end}
+			require.NoError(t, st.Adopt(t.Context(), retry))
+			out, err = opstest.Do(t, call, jobcontrol.Status(), "7")
+			require.NoError(t, err)
+			require.NotContains(t, opstest.Text(t, out, lang.EN), "submit --from 7", "its retry goes on already")
 		})
 	}
 }
