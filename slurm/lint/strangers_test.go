@@ -187,6 +187,24 @@ func TestTheFixForALostStatusKeepsWhatTheScriptDoes(t *testing.T) {
 	}
 	require.Equal(t, run+"rc=$?\n[ $rc = 0 ] && echo done > s\necho END\nexit \"$rc\"\n", fix("rc=$?\n[ $rc = 0 ] && echo done > s\necho END\n"))
 	require.Contains(t, fix("echo END $?\n"), "set -e\n")
+	for _, more := range []string{"if [ $? -ne 0 ]; then touch FAILED; fi\necho END\n", "x=1; rc=${PIPESTATUS[0]}\necho $rc\n", "check\nrc=$?\necho $rc\n"} {
+		require.NotContains(t, fix(more), "set -e\n", more)
+		require.NotContains(t, fix(more), "exit ", "the status of another command is none of the training's")
+	}
 	both := "a=$?\necho $a\ncheck\nb=$?\necho $b\n"
 	require.Equal(t, run+both, fix(both), "which of the two counts, a person decides")
+}
+
+// A status that is saved after another command is that command's.
+func TestTheStatusOfALaterCommandIsNotTheTrainings(t *testing.T) {
+	head := []string{"#!/bin/bash", "#SBATCH --nodes=1 --time=9 --gpus-per-node=8", "srun python /w/t.py"}
+	require.Len(t, of("exit-status-lost", lang.EN, append(head, "cp a b", "rc=$?", "exit $rc")...), 1)
+	require.Empty(t, of("exit-status-lost", lang.EN, append(head, "rc=$?", "cp a b", "exit $rc")...))
+	require.Empty(t, of("exit-status-lost", lang.EN, append(head[:2:2], "srun python /w/t.py &", "P=$!", "wait $P", "rc=$?", "cp a b", "exit $rc")...))
+}
+
+// Only one of the forms of a command runs.
+func TestTheFormsOfOneCommandDoNotRunTogether(t *testing.T) {
+	require.Empty(t, of("step-without-overlap", lang.EN, "#!/bin/bash", "#SBATCH --nodes=2 --gpus-per-node=8", `S="srun"`,
+		`if [ -n "$M" ]; then S="$S --mem=0"; fi`, "$S bash -c 'torchrun /w/t.py' &", "wait"))
 }

@@ -303,7 +303,11 @@ func (r *reader) call(c *syntax.CallExpr, s *syntax.Stmt, f frame) {
 		cmd.Env = env
 	}
 	cmd.Expansions = exps
-	for _, one := range r.readings(args, f.branch) {
+	forms := r.readings(args, f.branch)
+	for i, one := range forms {
+		if len(forms) > 1 {
+			one.branch = append(slices.Clip(one.branch), Arm{c, i}) // only one of them runs
+		}
 		x, g := *cmd, f
 		x.Args, x.Branch, g.branch = one.args, one.branch, one.branch
 		r.record(&x)
