@@ -141,10 +141,14 @@ func TestAVariableThatIsNoValueIsLeftOut(t *testing.T) {
 	require.Contains(t, notes, "$N: the file does not show this value")
 }
 
-// A place of a template is one word.
+// A place of a template is one word, and text in quotes stays as it is.
 func TestATemplateIsReadAsIfItWereFilled(t *testing.T) {
-	s, _ := imported("#SBATCH --nodes={{ nodes }}", "srun torchrun --nproc_per_node={{ gpus }} /w/t.py --config {{ config }}")
-	require.Equal(t, []string{"t.py", "--config", "{{config}}"}, append([]string{s.Script}, s.Args...))
+	s, _ := imported("#SBATCH --nodes={{ nodes }} --job-name={{ name }}", "srun torchrun --nproc_per_node={{ gpus }} /w/t.py --config {{ config }} --x a{{y }}b",
+		`echo $((1 + {{ n }}))`)
+	require.Equal(t, []string{"t.py", "--config", "{{ config }}", "--x", "a{{y }}b"}, append([]string{s.Script}, s.Args...))
+	require.Empty(t, s.Nodes)
+	s, _ = imported("#SBATCH --nodes=1", `srun bash -c 'python /w/t.py {{ more }} --chat "{{ role }}: {{ content }}"'`)
+	require.Equal(t, []string{"{{ more }}", "--chat", "{{ role }}: {{ content }}"}, s.Args)
 }
 
 // The parameters of the script have the numbers with which it is submitted.
