@@ -132,13 +132,14 @@ func (m *importer) start() {
 	if len(m.job.Starts) > 1 {
 		m.note(st.Line, st.Name(), "one of several starts: only the training is imported", "有多条启动命令，只取训练这一条，其余未导入")
 	}
+	m.launcher(st)
 	for _, c := range st.Chain() {
+		kept := m.imported[c]
 		m.imported[c] = true
-		if name := c.Name(); c != st.Command && name != "" && !slices.Contains(wrappers, name) {
-			m.note(c.Line, name, "this command before the program is not imported: launcher: custom accepts any words", "它位于程序之前，未导入：launcher: custom 可写任意命令")
+		if name := c.Name(); c != st.Command && name != "" && !kept && !slices.Contains(wrappers, name) {
+			m.note(c.Line, name, "this command before the program is not imported: if the program needs it, launcher: custom accepts any words", "它位于程序之前，未导入：如果程序需要它，可用 launcher: custom 写任意命令")
 		}
 	}
-	m.launcher(st)
 	m.words(st)
 	m.redirections(st)
 	m.variables(st)
@@ -177,7 +178,7 @@ func (m *importer) launcher(st *script.Start) {
 		m.spec.Launcher = Python
 		m.note(st.Line, cmp.Or(st.Python.Text(), st.Program.Text()), "srun starts one process for each GPU there; here torch.distributed.run starts those of a node", "原脚本由 srun 为每个 GPU 启动一个进程；这里由 torch.distributed.run 启动节点内的各进程")
 	default:
-		m.spec.Launcher = Custom
+		m.spec.Launcher, m.spec.LauncherArgv = Custom, m.wordsBefore(st)
 		for _, a := range st.Args {
 			if a.Line == st.Program.Line && a.Text() == st.Program.Text() {
 				break

@@ -119,6 +119,15 @@ func TestTheProgramBehindAWrapperIsImported(t *testing.T) {
 	require.Equal(t, []string{"a.b", "c"}, append([]string{s.Script}, s.Args...))
 	s, _ = imported("#SBATCH --nodes=2", `srun bash -c "export A=1; $PROFILER torchrun --nproc_per_node 4 /w/t.py"`)
 	require.Equal(t, "t.py", s.Script)
+	for line, argv := range map[string]string{ // one task on each node: the script, or what it starts, starts the ranks
+		"srun ./launch.sh train.py --x 1": "./launch.sh", "srun bash launch.sh train.py --x 1": "bash launch.sh",
+		"srun numactl -N 0 ./bind.sh python train.py --x 1": "numactl -N 0 ./bind.sh python", "srun python train.py --x 1": "python",
+		"srun bash -c 'env A=1 ./launch.sh train.py --x 1'": "./launch.sh",
+	} {
+		s, notes = imported("#SBATCH --nodes=2 --ntasks-per-node=1 --gpus-per-node=8", line)
+		require.Equal(t, append(strings.Fields(argv), "train.py", "--x", "1"), append(append(s.LauncherArgv, s.Script), s.Args...), line)
+		require.NotContains(t, notes, "not imported", line)
+	}
 	s, _ = imported("#SBATCH --nodes=2", "srun ./run.sh config.yaml")
 	require.Equal(t, "run.sh", s.Script, "its argument is no program")
 }
