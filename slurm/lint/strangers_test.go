@@ -208,3 +208,27 @@ func TestTheFormsOfOneCommandDoNotRunTogether(t *testing.T) {
 	require.Empty(t, of("step-without-overlap", lang.EN, "#!/bin/bash", "#SBATCH --nodes=2 --gpus-per-node=8", `S="srun"`,
 		`if [ -n "$M" ]; then S="$S --mem=0"; fi`, "$S bash -c 'torchrun /w/t.py' &", "wait"))
 }
+
+// The job's options are those of the first component of a heterogeneous job.
+func TestTheOtherComponentsHaveNodesOfTheirOwn(t *testing.T) {
+	lines := []string{
+		"#!/bin/bash", "#SBATCH --nodes=1 --gpus-per-node=1", "#SBATCH hetjob", "#SBATCH --nodes=2 --gpus-per-node=8",
+		"srun --het-group=1 torchrun --nnodes=2 --nproc_per_node=8 --rdzv_backend=c10d --rdzv_endpoint=$H:29400 /w/train.py",
+	}
+	require.Empty(t, of("nnodes-mismatch", lang.EN, lines...))
+	require.Empty(t, of("nproc-mismatch", lang.EN, lines...))
+	lines[4] = strings.Replace(lines[4], "group=1", "group=0", 1)
+	require.Len(t, of("nnodes-mismatch", lang.EN, lines...), 1)
+	require.Len(t, of("nproc-mismatch", lang.EN, lines...), 1)
+}
+
+// The text that read takes from a here-document is the text of the tasks' shell.
+func TestACommandReadFromAHereDocumentIsChecked(t *testing.T) {
+	lines := []string{
+		"#!/bin/bash", "#SBATCH --nodes=2 --ntasks-per-node=1 --gpus-per-node=8", "read -r -d '' CMD <<EOF", "cd /w",
+		"torchrun --nnodes=2 --nproc_per_node=8 --node_rank=$SLURM_NODEID --master_addr=$H --master_port=29500 train.py", "EOF", `srun bash -c "$CMD"`,
+	}
+	require.Equal(t, 5, of("early-rank-interpolation", lang.EN, lines...)[0].Line)
+	lines[4] = strings.Replace(lines[4], "$SLURM", `\$SLURM`, 1)
+	require.Empty(t, of("early-rank-interpolation", lang.EN, lines...))
+}
