@@ -333,6 +333,9 @@ func (m *importer) container(c *script.Container) {
 			m.note(mount.Line, text, "the file does not show this mount", "文件没有给出该挂载")
 			continue
 		}
+		if mount.Flags != "" {
+			text += ":" + mount.Flags
+		}
 		m.spec.Container.Mounts = append(m.spec.Container.Mounts, text)
 	}
 	if c.MountsUnknown {
@@ -347,7 +350,7 @@ func (m *importer) container(c *script.Container) {
 
 // unnoted are commands that get no note: a rendered script does not need them, or
 // they have no lasting effect.
-var unnoted = strings.Fields("cd export set echo printf mkdir date hostname scontrol head srun true : [ [[ test readonly local declare unset shopt ulimit umask exit return wait tee bash uv grep awk sed cut tr sort wc basename dirname realpath readlink pwd nvidia-smi getent env sleep trap docker singularity apptainer enroot squeue sinfo sacct ls cat shift")
+var unnoted = strings.Fields("cd export set echo printf read clear mkdir date hostname scontrol head true : [ [[ test readonly local declare unset shopt ulimit umask exit return wait tee bash uv grep awk sed cut tr sort wc basename dirname realpath readlink pwd nvidia-smi getent env sleep trap docker singularity apptainer enroot squeue sinfo sacct ls cat shift")
 
 // noteOtherCommands notes the commands whose effect the specification cannot express.
 func (m *importer) noteOtherCommands() {
@@ -356,7 +359,7 @@ func (m *importer) noteOtherCommands() {
 		if files := teeFiles(c); len(files) > 0 {
 			m.note(c.Line, "tee "+strings.Join(files, " "), "this copy of the output is not written: the logs are in log_dir", "不再另写这份输出：日志在 log_dir 中")
 		}
-		if m.imported[c] || c.By != nil || c.Subst || name == "" || slices.Contains(unnoted, name) || c.Trap {
+		if m.imported[c] || c.By != nil || c.Subst || c.Function || name == "" || slices.Contains(unnoted, name) || c.Trap || m.looksOnly(c) {
 			continue
 		}
 		words := script.Texts(c.Args)
@@ -368,6 +371,14 @@ func (m *importer) noteOtherCommands() {
 	for _, h := range m.job.Handlers {
 		m.note(h.Line, "trap "+strings.Join(h.Signals, " "), "a signal handler is not imported: see signal and kill_switch", "信号处理没有导入：参见 signal 与 kill_switch")
 	}
+}
+
+// looksOnly reports whether c is a step that changes nothing, or starts one of the trainings,
+// which have a note of their own.
+func (m *importer) looksOnly(c *script.Command) bool {
+	return c.Name() == "srun" && !slices.ContainsFunc(c.Starts, func(s *script.Command) bool {
+		return !slices.Contains(unnoted, s.Name()) && !slices.ContainsFunc(m.job.Starts, func(st *script.Start) bool { return slices.Contains(st.Chain(), s) })
+	})
 }
 
 // teeFiles returns the files that a tee in a pipeline writes.

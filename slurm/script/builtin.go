@@ -293,6 +293,7 @@ func (r *reader) written(name string) (text, bool) {
 
 // functionCall evaluates the body of a function of the script.
 func (r *reader) functionCall(fn function, c *Command, f frame) {
+	c.Function = true
 	f.text = fn.text
 	f.callLine = c.Line
 	f.redirs = c.Redirects

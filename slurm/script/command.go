@@ -37,6 +37,7 @@ type Command struct {
 	Loop       *Loop
 	Trap       bool // it is in the handler of a trap
 	Subst      bool // it is in $( … )
+	Function   bool // it calls a function of the script
 	CallLine   int  // line of the call of the function that contains it, or 0
 	Seq        int  // position in the order in which commands run
 	ErrExit    bool
