@@ -235,7 +235,7 @@ func (m *importer) tasks(st *script.Start) int {
 func (m *importer) launcherFlag(f script.Option) {
 	value := f.Text()
 	switch strings.ReplaceAll(f.Name, "_", "-") {
-	case "node-rank", "master-addr", "standalone", "rdzv-id", "rdzv-endpoint", "machine-rank", "main-process-ip", "use-env":
+	case "node-rank", "master-addr", "standalone", "rdzv-id", "rdzv-endpoint", "machine-rank", "main-process-ip", "use-env", "multi-gpu":
 	case "num-processes", "nproc-per-node", "nnodes", "num-machines":
 		m.numbers(f)
 	case "master-port", "main-process-port":
@@ -359,7 +359,7 @@ func (m *importer) noteOtherCommands() {
 		if files := teeFiles(c); len(files) > 0 {
 			m.note(c.Line, "tee "+strings.Join(files, " "), "this copy of the output is not written: the logs are in log_dir", "不再另写这份输出：日志在 log_dir 中")
 		}
-		if m.imported[c] || c.By != nil || c.Subst || c.Function || name == "" || slices.Contains(unnoted, name) || c.Trap || m.looksOnly(c) {
+		if m.imported[c] || c.By != nil || c.Subst || c.Function || name == "" || slices.Contains(unnoted, name) || c.Trap || name == "srun" && m.looksOnly(c) {
 			continue
 		}
 		words := script.Texts(c.Args)
@@ -376,9 +376,11 @@ func (m *importer) noteOtherCommands() {
 // looksOnly reports whether c is a step that changes nothing, or starts one of the trainings,
 // which have a note of their own.
 func (m *importer) looksOnly(c *script.Command) bool {
-	return c.Name() == "srun" && !slices.ContainsFunc(c.Starts, func(s *script.Command) bool {
-		return !slices.Contains(unnoted, s.Name()) && !slices.ContainsFunc(m.job.Starts, func(st *script.Start) bool { return slices.Contains(st.Chain(), s) })
-	})
+	if len(c.Starts) == 0 {
+		return c.Name() == "srun" || slices.Contains(unnoted, c.Name()) ||
+			slices.ContainsFunc(m.job.Starts, func(st *script.Start) bool { return st.Command == c })
+	}
+	return !slices.ContainsFunc(c.Starts, func(s *script.Command) bool { return !m.looksOnly(s) })
 }
 
 // teeFiles returns the files that a tee in a pipeline writes.

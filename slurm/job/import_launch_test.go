@@ -165,3 +165,17 @@ func TestAShiftedParameterKeepsItsNumber(t *testing.T) {
 	s, _ := imported("#SBATCH --nodes=1", "A=$1; shift", "B=$1; shift", "srun python /w/t.py --a $A --b $B --c $1")
 	require.Equal(t, strings.Fields("--a $1 --b $2 --c $3"), s.Args)
 }
+
+// A program that runs beside the step is not the training.
+func TestTheTrainingIsAStep(t *testing.T) {
+	s, _ := imported("#SBATCH --nodes=2", "srun bash /w/launch.sh /w/train.py", "python /w/notify.py")
+	require.Equal(t, "train.py", s.Script)
+	s, _ = imported("#SBATCH --nodes=2", "srun bash /w/prepare.sh", "torchrun /w/train.py")
+	require.Equal(t, "train.py", s.Script)
+}
+
+// What a test adds that holds with its default is there.
+func TestATestThatHoldsAddsItsWords(t *testing.T) {
+	s, _ := imported("#SBATCH --nodes=1", "A=(--a)", `[[ "${RESUME:-1}" == 1 ]] && A+=(--load /c)`, `[[ "${OTHER:-0}" == 1 ]] && A+=(--b)`, `srun python /w/t.py "${A[@]}"`)
+	require.Equal(t, []string{"--a", "--load", "/c"}, s.Args)
+}

@@ -226,8 +226,9 @@ func TestAMountKeepsItsFlags(t *testing.T) {
 // What a step beside the training does is missing from the specification, and a function of the
 // script is what its commands are.
 func TestAStepBesideTheTrainingIsNoted(t *testing.T) {
-	_, notes := imported("#SBATCH --nodes=2", "srun -N1 ray start --head &", "srun hostname", "run() { srun $1 /w/t.py; }", "log() { echo $1; }", "log a", "run python")
+	_, notes := imported("#SBATCH --nodes=2", "srun -N1 ray start --head &", "srun hostname", "srun bash <<E", "cd /w", "pip install torch", "E", "run() { srun $1 /w/t.py; }", "log() { echo $1; }", "log a", "run python")
 	require.Contains(t, notes, "srun -N1 ray start --head: this command is not imported")
+	require.Contains(t, notes, "srun bash: this command is not imported")
 	require.NotContains(t, notes, "hostname")
 	require.NotContains(t, notes, "log a")
 	require.NotContains(t, notes, "run python")

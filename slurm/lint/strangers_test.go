@@ -232,3 +232,13 @@ func TestACommandReadFromAHereDocumentIsChecked(t *testing.T) {
 	lines[4] = strings.Replace(lines[4], "$SLURM", `\$SLURM`, 1)
 	require.Empty(t, of("early-rank-interpolation", lang.EN, lines...))
 }
+
+// A template is filled before it is submitted.
+func TestAPlaceOfATemplateIsNoWrongValue(t *testing.T) {
+	for _, nodes := range []string{"{{ nodes }}", "{{nodes}}"} {
+		lines := []string{"#!/bin/bash", "#SBATCH --nodes=" + nodes, "#SBATCH --time={{ time }}", "srun torchrun --nnodes=" + nodes + " /w/t.py --name {{ name }}"}
+		require.Empty(t, of("bad-directive", lang.EN, lines...))
+		require.Empty(t, of("nnodes-mismatch", lang.EN, lines...))
+	}
+	require.Len(t, of("bad-directive", lang.EN, "#!/bin/bash", "#SBATCH --nodes={nodes}", "srun torchrun /w/t.py"), 1)
+}

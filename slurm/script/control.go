@@ -248,14 +248,17 @@ func (r *reader) binary(c *syntax.BinaryCmd, f frame) {
 	case syntax.AndStmt:
 		x.checked = true
 		r.stmt(c.X, x)
-		if isTest(c.X) {
+		uncertain := isTest(c.X)
+		if uncertain {
 			if yes, known := r.decide([]*syntax.Stmt{c.X}, f); known && !yes {
 				return
 			} else if !known {
 				y.branch = append(slices.Clip(f.branch), Arm{c, 1})
+			} else {
+				uncertain = false
 			}
 		}
-		r.maybe(c.Y, y, isTest(c.X))
+		r.maybe(c.Y, y, uncertain)
 	case syntax.OrStmt:
 		x.checked = true
 		if succeeds(c.Y) {

@@ -251,7 +251,7 @@ func plugin(name string) bool {
 func (r *reader) addOption(d *Directive, o Option, val string, fail func(string, lang.Text)) {
 	d.Options = append(d.Options, o)
 	// The form of a value with an unknown part cannot be checked.
-	if o.Has && !strings.Contains(val, "$") && !o.Value.Unknown() {
+	if o.Has && !strings.Contains(val, "$") && !place.MatchString(val) && !o.Value.Unknown() {
 		if bad := badValue(o.Name, val); bad.EN != "" {
 			fail(o.Name, bad)
 		}

@@ -151,6 +151,9 @@ const (
 // templated matches a place of a template such as {{ nodes }}, which is a word once filled.
 var templated = lazy.New(`\{\{ +\w+ *\}\}|\{\{\w+ +\}\}`)
 
+// place matches such a place in one word.
+var place = lazy.New(`\{\{ *\w+ *\}\}`)
+
 // oneWord replaces the blanks in the places of a template, at which words end.
 func oneWord(src string) string {
 	return templated.ReplaceAllStringFunc(src, func(m string) string { return strings.ReplaceAll(m, " ", string(plainBlank)) })
