@@ -132,13 +132,14 @@ func (m *importer) start() {
 	if len(m.job.Starts) > 1 {
 		m.note(st.Line, st.Name(), "one of several starts: only the training is imported", "有多条启动命令，只取训练这一条，其余未导入")
 	}
+	m.launcher(st)
 	for _, c := range st.Chain() {
+		kept := m.imported[c]
 		m.imported[c] = true
-		if name := c.Name(); c != st.Command && name != "" && !slices.Contains(wrappers, name) {
-			m.note(c.Line, name, "this command before the program is not imported: launcher: custom accepts any words", "它位于程序之前，未导入：launcher: custom 可写任意命令")
+		if name := c.Name(); c != st.Command && name != "" && !kept && !slices.Contains(wrappers, name) {
+			m.note(c.Line, name, "this command before the program is not imported: if the program needs it, launcher: custom accepts any words", "它位于程序之前，未导入：如果程序需要它，可用 launcher: custom 写任意命令")
 		}
 	}
-	m.launcher(st)
 	m.words(st)
 	m.redirections(st)
 	m.variables(st)
@@ -177,7 +178,7 @@ func (m *importer) launcher(st *script.Start) {
 		m.spec.Launcher = Python
 		m.note(st.Line, cmp.Or(st.Python.Text(), st.Program.Text()), "srun starts one process for each GPU there; here torch.distributed.run starts those of a node", "原脚本由 srun 为每个 GPU 启动一个进程；这里由 torch.distributed.run 启动节点内的各进程")
 	default:
-		m.spec.Launcher = Custom
+		m.spec.Launcher, m.spec.LauncherArgv = Custom, m.wordsBefore(st)
 		for _, a := range st.Args {
 			if a.Line == st.Program.Line && a.Text() == st.Program.Text() {
 				break
@@ -234,7 +235,7 @@ func (m *importer) tasks(st *script.Start) int {
 func (m *importer) launcherFlag(f script.Option) {
 	value := f.Text()
 	switch strings.ReplaceAll(f.Name, "_", "-") {
-	case "node-rank", "master-addr", "standalone", "rdzv-id", "rdzv-endpoint", "machine-rank", "main-process-ip", "use-env":
+	case "node-rank", "master-addr", "standalone", "rdzv-id", "rdzv-endpoint", "machine-rank", "main-process-ip", "use-env", "multi-gpu":
 	case "num-processes", "nproc-per-node", "nnodes", "num-machines":
 		m.numbers(f)
 	case "master-port", "main-process-port":
@@ -332,6 +333,9 @@ func (m *importer) container(c *script.Container) {
 			m.note(mount.Line, text, "the file does not show this mount", "文件没有给出该挂载")
 			continue
 		}
+		if mount.Flags != "" {
+			text += ":" + mount.Flags
+		}
 		m.spec.Container.Mounts = append(m.spec.Container.Mounts, text)
 	}
 	if c.MountsUnknown {
@@ -346,7 +350,7 @@ func (m *importer) container(c *script.Container) {
 
 // unnoted are commands that get no note: a rendered script does not need them, or
 // they have no lasting effect.
-var unnoted = strings.Fields("cd export set echo printf mkdir date hostname scontrol head srun true : [ [[ test readonly local declare unset shopt ulimit umask exit return wait tee bash uv grep awk sed cut tr sort wc basename dirname realpath readlink pwd nvidia-smi getent env sleep trap docker singularity apptainer enroot squeue sinfo sacct ls cat shift")
+var unnoted = strings.Fields("cd export set echo printf read clear mkdir date hostname scontrol head true : [ [[ test readonly local declare unset shopt ulimit umask exit return wait tee bash uv grep awk sed cut tr sort wc basename dirname realpath readlink pwd nvidia-smi getent env sleep trap docker singularity apptainer enroot squeue sinfo sacct ls cat shift")
 
 // noteOtherCommands notes the commands whose effect the specification cannot express.
 func (m *importer) noteOtherCommands() {
@@ -355,7 +359,7 @@ func (m *importer) noteOtherCommands() {
 		if files := teeFiles(c); len(files) > 0 {
 			m.note(c.Line, "tee "+strings.Join(files, " "), "this copy of the output is not written: the logs are in log_dir", "不再另写这份输出：日志在 log_dir 中")
 		}
-		if m.imported[c] || c.By != nil || c.Subst || name == "" || slices.Contains(unnoted, name) || c.Trap {
+		if m.imported[c] || c.By != nil || c.Subst || c.Function || name == "" || slices.Contains(unnoted, name) || c.Trap || name == "srun" && m.looksOnly(c) {
 			continue
 		}
 		words := script.Texts(c.Args)
@@ -367,6 +371,16 @@ func (m *importer) noteOtherCommands() {
 	for _, h := range m.job.Handlers {
 		m.note(h.Line, "trap "+strings.Join(h.Signals, " "), "a signal handler is not imported: see signal and kill_switch", "信号处理没有导入：参见 signal 与 kill_switch")
 	}
+}
+
+// looksOnly reports whether c is a step that changes nothing, or starts one of the trainings,
+// which have a note of their own.
+func (m *importer) looksOnly(c *script.Command) bool {
+	if len(c.Starts) == 0 {
+		return c.Name() == "srun" || slices.Contains(unnoted, c.Name()) ||
+			slices.ContainsFunc(m.job.Starts, func(st *script.Start) bool { return st.Command == c })
+	}
+	return !slices.ContainsFunc(c.Starts, func(s *script.Command) bool { return !m.looksOnly(s) })
 }
 
 // teeFiles returns the files that a tee in a pipeline writes.

@@ -91,6 +91,39 @@ func (m *importer) custom(st *script.Start) bool {
 	return true
 }
 
+// wordsBefore returns the words of the commands in the step that start the words of st, such as
+// numactl and a script that runs its arguments, and marks these commands as imported.
+func (m *importer) wordsBefore(st *script.Start) []string {
+	var words []string
+	for c := st.Command; c.By != nil; c = c.By {
+		args := c.By.Args
+		n := len(args) - len(c.Args)
+		if n < 1 || !slices.EqualFunc(args[n:], c.Args, func(a, b script.Arg) bool { return a.Word == b.Word && a.Text() == b.Text() }) {
+			break // c stands in the text of another shell
+		}
+		switch name := c.By.Name(); {
+		case slices.Contains(shellNames, name), !slices.Contains(wrappers, name):
+			var before []string
+			for _, a := range args[:n] {
+				word, shown := m.job.Filled(a.Value)
+				if !shown {
+					m.mark(Hidden, a.Line, word, "the file does not show this value: write it out, nothing is expanded", "文件没有给出该值：请直接写出，此处不做展开")
+				}
+				before = append(before, word)
+			}
+			words = append(before, words...)
+			m.imported[c.By] = true
+		case !slices.Contains(plainWrappers, name):
+			return words // srun or a container
+		}
+	}
+	return words
+}
+
+// shellNames are the shells; with words after the name of a file, they run that file.
+// plainWrappers run the words after them where they run themselves.
+var shellNames, plainWrappers = strings.Fields("bash sh"), strings.Fields("env exec time uv")
+
 // numbers imports the numbers in a launcher's option that are fields of their own.
 func (m *importer) numbers(f script.Option) {
 	switch n := wholeNumber(f.Text()); placeholderOf[f.Name] {

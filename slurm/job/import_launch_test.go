@@ -119,6 +119,15 @@ func TestTheProgramBehindAWrapperIsImported(t *testing.T) {
 	require.Equal(t, []string{"a.b", "c"}, append([]string{s.Script}, s.Args...))
 	s, _ = imported("#SBATCH --nodes=2", `srun bash -c "export A=1; $PROFILER torchrun --nproc_per_node 4 /w/t.py"`)
 	require.Equal(t, "t.py", s.Script)
+	for line, argv := range map[string]string{ // one task on each node: the script, or what it starts, starts the ranks
+		"srun ./launch.sh train.py --x 1": "./launch.sh", "srun bash launch.sh train.py --x 1": "bash launch.sh",
+		"srun numactl -N 0 ./bind.sh python train.py --x 1": "numactl -N 0 ./bind.sh python", "srun python train.py --x 1": "python",
+		"srun bash -c 'env A=1 ./launch.sh train.py --x 1'": "./launch.sh",
+	} {
+		s, notes = imported("#SBATCH --nodes=2 --ntasks-per-node=1 --gpus-per-node=8", line)
+		require.Equal(t, append(strings.Fields(argv), "train.py", "--x", "1"), append(append(s.LauncherArgv, s.Script), s.Args...), line)
+		require.NotContains(t, notes, "not imported", line)
+	}
 	s, _ = imported("#SBATCH --nodes=2", "srun ./run.sh config.yaml")
 	require.Equal(t, "run.sh", s.Script, "its argument is no program")
 }
@@ -141,14 +150,32 @@ func TestAVariableThatIsNoValueIsLeftOut(t *testing.T) {
 	require.Contains(t, notes, "$N: the file does not show this value")
 }
 
-// A place of a template is one word.
+// A place of a template is one word, and text in quotes stays as it is.
 func TestATemplateIsReadAsIfItWereFilled(t *testing.T) {
-	s, _ := imported("#SBATCH --nodes={{ nodes }}", "srun torchrun --nproc_per_node={{ gpus }} /w/t.py --config {{ config }}")
-	require.Equal(t, []string{"t.py", "--config", "{{config}}"}, append([]string{s.Script}, s.Args...))
+	s, _ := imported("#SBATCH --nodes={{ nodes }} --job-name={{ name }}", "srun torchrun --nproc_per_node={{ gpus }} /w/t.py --config {{ config }} --x a{{y }}b",
+		`echo $((1 + {{ n }}))`)
+	require.Equal(t, []string{"t.py", "--config", "{{ config }}", "--x", "a{{y }}b"}, append([]string{s.Script}, s.Args...))
+	require.Empty(t, s.Nodes)
+	s, _ = imported("#SBATCH --nodes=1", `srun bash -c 'python /w/t.py {{ more }} --chat "{{ role }}: {{ content }}"'`)
+	require.Equal(t, []string{"{{ more }}", "--chat", "{{ role }}: {{ content }}"}, s.Args)
 }
 
 // The parameters of the script have the numbers with which it is submitted.
 func TestAShiftedParameterKeepsItsNumber(t *testing.T) {
 	s, _ := imported("#SBATCH --nodes=1", "A=$1; shift", "B=$1; shift", "srun python /w/t.py --a $A --b $B --c $1")
 	require.Equal(t, strings.Fields("--a $1 --b $2 --c $3"), s.Args)
+}
+
+// A program that runs beside the step is not the training.
+func TestTheTrainingIsAStep(t *testing.T) {
+	s, _ := imported("#SBATCH --nodes=2", "srun bash /w/launch.sh /w/train.py", "python /w/notify.py")
+	require.Equal(t, "train.py", s.Script)
+	s, _ = imported("#SBATCH --nodes=2", "srun bash /w/prepare.sh", "torchrun /w/train.py")
+	require.Equal(t, "train.py", s.Script)
+}
+
+// What a test adds that holds with its default is there.
+func TestATestThatHoldsAddsItsWords(t *testing.T) {
+	s, _ := imported("#SBATCH --nodes=1", "A=(--a)", `[[ "${RESUME:-1}" == 1 ]] && A+=(--load /c)`, `[[ "${OTHER:-0}" == 1 ]] && A+=(--b)`, `srun python /w/t.py "${A[@]}"`)
+	require.Equal(t, []string{"--a", "--load", "/c"}, s.Args)
 }

@@ -110,6 +110,7 @@ func (c *checker) lostAfter(x *script.Command) (line int, what string) {
 	}
 	background := x.Background > 0
 	waited := false
+	var others []string // variables with the status of a later command
 	for _, y := range c.job.Commands {
 		if y.Seq <= x.Seq || !sameShell(x, y) || y.By != nil && sameShell(y.By, y) || y.Trap || y.Subst || y.PipedInto || exclusive(x, y) {
 			continue
@@ -124,7 +125,7 @@ func (c *checker) lostAfter(x *script.Command) (line int, what string) {
 				if t == "0" && len(y.Branch) == 0 {
 					return y.Line, "exit 0"
 				}
-				if t != "0" && (t != "$?" || line == 0) {
+				if t != "0" && (t != "$?" || line == 0) && !expands(y, others) {
 					return 0, ""
 				}
 			}
@@ -135,7 +136,10 @@ func (c *checker) lostAfter(x *script.Command) (line int, what string) {
 			}
 		case "":
 			// An assignment may save the status: rc=$?.
-			if savesStatus(y) && c.statusUsed(y) {
+			switch {
+			case savesStatus(y) && line > 0:
+				others = append(others, y.Assigns...)
+			case savesStatus(y) && c.statusUsed(y):
 				return 0, ""
 			}
 			continue
@@ -155,6 +159,11 @@ func savesStatus(y *script.Command) bool {
 	return slices.ContainsFunc(y.Expansions, func(e script.Expansion) bool { return e.Name == "?" || e.Name == "PIPESTATUS" })
 }
 
+// expands reports whether y expands one of the variables.
+func expands(y *script.Command, names []string) bool {
+	return slices.ContainsFunc(y.Expansions, func(e script.Expansion) bool { return slices.Contains(names, e.Name) })
+}
+
 // statusUsed reports whether the script later uses a variable that y assigns as its exit
 // status, or in a condition before an exit.
 func (c *checker) statusUsed(y *script.Command) bool {
@@ -162,7 +171,7 @@ func (c *checker) statusUsed(y *script.Command) bool {
 		if z.Seq <= y.Seq {
 			return false
 		}
-		uses := slices.ContainsFunc(z.Expansions, func(e script.Expansion) bool { return slices.Contains(y.Assigns, e.Name) })
+		uses := expands(z, y.Assigns)
 		switch z.Name() {
 		case "exit", "return":
 			return uses

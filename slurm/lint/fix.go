@@ -393,20 +393,27 @@ func fixStatus(lines []string, f Finding) ([]string, bool) {
 	if out, ok := replaceIn(regexp.MustCompile(`\s*\|\|\s*(true|:)\s*$`), "")(lines, f); ok {
 		return out, true
 	}
-	var saved []string
+	var reads []string
 	for _, l := range lines {
-		if m := savedStatus.FindStringSubmatch(l); m != nil {
-			saved = append(saved, m[1])
+		if readStatus.MatchString(l) && !showsStatus.MatchString(l) {
+			reads = append(reads, l)
 		}
 	}
-	switch len(saved) {
-	case 0:
+	if len(reads) == 0 {
 		return insertAt(lines, headEnd(lines), "set -e"), true
-	case 1: // set -e would end the script before it looks at the status
-		return appendLine(`exit "$`+saved[0]+`"`)(lines, f)
+	}
+	// set -e would end the script before it looks at the status.
+	if m := savedStatus.FindStringSubmatch(reads[0]); m != nil && len(reads) == 1 {
+		return appendLine(`exit "$`+m[1]+`"`)(lines, f)
 	}
 	return nil, false
 }
 
-// savedStatus matches an assignment that saves the status of the command before it.
-var savedStatus = lazy.New(`^\s*(\w+)=\$\?\s*(?:[;#]|$)`)
+var (
+	// readStatus matches a line that looks at the status of the command before it.
+	readStatus = lazy.New(`^[^#]*\$\{?(?:\?|PIPESTATUS)`)
+	// showsStatus matches a line that only prints it or ends with it.
+	showsStatus = lazy.New(`^\s*(?:echo|printf|exit)\s[^;&|]*$`)
+	// savedStatus matches an assignment that saves it.
+	savedStatus = lazy.New(`^\s*(\w+)=\$\?\s*(?:[;#]|$)`)
+)

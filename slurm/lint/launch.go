@@ -176,6 +176,9 @@ func nnodesMismatch(c *checker) {
 	}
 	say := func(line int, what string) { c.report(line, fmt.Sprintf("%s, --nodes=%d", what, n)) }
 	for _, s := range c.starts {
+		if s.Step != nil && otherComponent(s.Step.Options) {
+			continue
+		}
 		value, line, given := c.nodeFlag(s)
 		if lo, hi, isRange := strings.Cut(value.String(), ":"); isRange {
 			a, errA := strconv.Atoi(lo)
@@ -213,6 +216,13 @@ func nnodesMismatch(c *checker) {
 	}
 }
 
+// otherComponent reports whether a step runs in another component of a heterogeneous job than
+// the first, whose options the job's are.
+func otherComponent(step script.Options) bool {
+	o, has := step.Get("het-group", "pack-group")
+	return has && o.Text() != "0"
+}
+
 var nodeCountName = lazy.New(`^(NNODES|N_NODES|NUM_NODES|NUM_MACHINES|PET_NNODES)$`)
 
 // nodeFlag returns the value from which the launcher takes the number of nodes, and its
@@ -247,7 +257,7 @@ func nprocMismatch(c *checker) {
 	background := 0
 	for _, s := range c.starts {
 		g, ok := c.gpusFor(s)
-		if !ok || g == 0 {
+		if !ok || g == 0 || s.Step != nil && otherComponent(s.Step.Options) {
 			continue
 		}
 		n, auto, ok, line := c.workers(s)

@@ -187,6 +187,58 @@ func TestTheFixForALostStatusKeepsWhatTheScriptDoes(t *testing.T) {
 	}
 	require.Equal(t, run+"rc=$?\n[ $rc = 0 ] && echo done > s\necho END\nexit \"$rc\"\n", fix("rc=$?\n[ $rc = 0 ] && echo done > s\necho END\n"))
 	require.Contains(t, fix("echo END $?\n"), "set -e\n")
+	for _, more := range []string{"if [ $? -ne 0 ]; then touch FAILED; fi\necho END\n", "x=1; rc=${PIPESTATUS[0]}\necho $rc\n", "check\nrc=$?\necho $rc\n"} {
+		require.NotContains(t, fix(more), "set -e\n", more)
+		require.NotContains(t, fix(more), "exit ", "the status of another command is none of the training's")
+	}
 	both := "a=$?\necho $a\ncheck\nb=$?\necho $b\n"
 	require.Equal(t, run+both, fix(both), "which of the two counts, a person decides")
+}
+
+// A status that is saved after another command is that command's.
+func TestTheStatusOfALaterCommandIsNotTheTrainings(t *testing.T) {
+	head := []string{"#!/bin/bash", "#SBATCH --nodes=1 --time=9 --gpus-per-node=8", "srun python /w/t.py"}
+	require.Len(t, of("exit-status-lost", lang.EN, append(head, "cp a b", "rc=$?", "exit $rc")...), 1)
+	require.Empty(t, of("exit-status-lost", lang.EN, append(head, "rc=$?", "cp a b", "exit $rc")...))
+	require.Empty(t, of("exit-status-lost", lang.EN, append(head[:2:2], "srun python /w/t.py &", "P=$!", "wait $P", "rc=$?", "cp a b", "exit $rc")...))
+}
+
+// Only one of the forms of a command runs.
+func TestTheFormsOfOneCommandDoNotRunTogether(t *testing.T) {
+	require.Empty(t, of("step-without-overlap", lang.EN, "#!/bin/bash", "#SBATCH --nodes=2 --gpus-per-node=8", `S="srun"`,
+		`if [ -n "$M" ]; then S="$S --mem=0"; fi`, "$S bash -c 'torchrun /w/t.py' &", "wait"))
+}
+
+// The job's options are those of the first component of a heterogeneous job.
+func TestTheOtherComponentsHaveNodesOfTheirOwn(t *testing.T) {
+	lines := []string{
+		"#!/bin/bash", "#SBATCH --nodes=1 --gpus-per-node=1", "#SBATCH hetjob", "#SBATCH --nodes=2 --gpus-per-node=8",
+		"srun --het-group=1 torchrun --nnodes=2 --nproc_per_node=8 --rdzv_backend=c10d --rdzv_endpoint=$H:29400 /w/train.py",
+	}
+	require.Empty(t, of("nnodes-mismatch", lang.EN, lines...))
+	require.Empty(t, of("nproc-mismatch", lang.EN, lines...))
+	lines[4] = strings.Replace(lines[4], "group=1", "group=0", 1)
+	require.Len(t, of("nnodes-mismatch", lang.EN, lines...), 1)
+	require.Len(t, of("nproc-mismatch", lang.EN, lines...), 1)
+}
+
+// The text that read takes from a here-document is the text of the tasks' shell.
+func TestACommandReadFromAHereDocumentIsChecked(t *testing.T) {
+	lines := []string{
+		"#!/bin/bash", "#SBATCH --nodes=2 --ntasks-per-node=1 --gpus-per-node=8", "read -r -d '' CMD <<EOF", "cd /w",
+		"torchrun --nnodes=2 --nproc_per_node=8 --node_rank=$SLURM_NODEID --master_addr=$H --master_port=29500 train.py", "EOF", `srun bash -c "$CMD"`,
+	}
+	require.Equal(t, 5, of("early-rank-interpolation", lang.EN, lines...)[0].Line)
+	lines[4] = strings.Replace(lines[4], "$SLURM", `\$SLURM`, 1)
+	require.Empty(t, of("early-rank-interpolation", lang.EN, lines...))
+}
+
+// A template is filled before it is submitted.
+func TestAPlaceOfATemplateIsNoWrongValue(t *testing.T) {
+	for _, nodes := range []string{"{{ nodes }}", "{{nodes}}"} {
+		lines := []string{"#!/bin/bash", "#SBATCH --nodes=" + nodes, "#SBATCH --time={{ time }}", "srun torchrun --nnodes=" + nodes + " /w/t.py --name {{ name }}"}
+		require.Empty(t, of("bad-directive", lang.EN, lines...))
+		require.Empty(t, of("nnodes-mismatch", lang.EN, lines...))
+	}
+	require.Len(t, of("bad-directive", lang.EN, "#!/bin/bash", "#SBATCH --nodes={nodes}", "srun torchrun /w/t.py"), 1)
 }

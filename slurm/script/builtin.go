@@ -148,14 +148,18 @@ func (r *reader) handler(v Value, f frame) {
 func (r *reader) read(c *Command, f frame) {
 	array := c.Name() != "read"
 	var from Value
+	var doc *Document
+	whole := false // up to a delimiter that a text cannot have
 	for _, red := range c.Redirects {
 		if red.Target != nil {
 			from = red.Target
 		}
+		doc = cmp.Or(red.Doc, doc)
 	}
 	for i := 1; i < len(c.Args); i++ {
 		s := c.Args[i].Text()
 		if strings.HasPrefix(s, "-") {
+			whole = whole || strings.HasSuffix(s, "d") && i+1 < len(c.Args) && c.argText(i+1) == ""
 			if strings.HasSuffix(s, "a") && c.Name() == "read" {
 				array = true
 			} else if strings.ContainsAny(s[1:], "dnNpsuitcCO") && len(s) == 2 && s != "-s" && s != "-t" || s == "-t" && c.Name() == "read" {
@@ -176,8 +180,32 @@ func (r *reader) read(c *Command, f frame) {
 			r.noteAssignment(s, v, f)
 			continue
 		}
-		r.assign(s, refValue(ref), f, c.Line)
+		v := refValue(ref)
+		if whole && doc != nil && i == len(c.Args)-1 && c.argText(i-1) == "" { // read -d '' NAME <<EOF
+			v = r.value(doc.text)
+		}
+		r.assign(s, v, f, c.Line)
 	}
+}
+
+// value returns t as the value of a variable, without the blanks around it.
+func (r *reader) value(t text) Value {
+	var v Value
+	blank := ""
+	for _, l := range t.lines() {
+		line := strings.TrimRight(l.text, " \t")
+		if len(v) == 0 {
+			line = strings.TrimLeft(line, " \t")
+		}
+		if line != "" {
+			v = append(v, r.decode(blank+line, l.line)...)
+			blank = ""
+		}
+		if len(v) > 0 {
+			blank += l.text[len(strings.TrimRight(l.text, " \t")):] + "\n"
+		}
+	}
+	return v
 }
 
 func (r *reader) getopts(c *Command, f frame) {
@@ -265,6 +293,7 @@ func (r *reader) written(name string) (text, bool) {
 
 // functionCall evaluates the body of a function of the script.
 func (r *reader) functionCall(fn function, c *Command, f frame) {
+	c.Function = true
 	f.text = fn.text
 	f.callLine = c.Line
 	f.redirs = c.Redirects

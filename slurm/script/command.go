@@ -37,6 +37,7 @@ type Command struct {
 	Loop       *Loop
 	Trap       bool // it is in the handler of a trap
 	Subst      bool // it is in $( … )
+	Function   bool // it calls a function of the script
 	CallLine   int  // line of the call of the function that contains it, or 0
 	Seq        int  // position in the order in which commands run
 	ErrExit    bool
@@ -303,7 +304,11 @@ func (r *reader) call(c *syntax.CallExpr, s *syntax.Stmt, f frame) {
 		cmd.Env = env
 	}
 	cmd.Expansions = exps
-	for _, one := range r.readings(args, f.branch) {
+	forms := r.readings(args, f.branch)
+	for i, one := range forms {
+		if len(forms) > 1 {
+			one.branch = append(slices.Clip(one.branch), Arm{c, i}) // only one of them runs
+		}
 		x, g := *cmd, f
 		x.Args, x.Branch, g.branch = one.args, one.branch, one.branch
 		r.record(&x)

@@ -2,10 +2,11 @@ package script
 
 import (
 	"maps"
-	"path"
+	"regexp"
 	"slices"
 	"strings"
 
+	"mvdan.cc/sh/v3/pattern"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -146,11 +147,11 @@ func (r *reader) appended(v *Var, ref *Ref, long, short *Var) bool {
 		return false
 	}
 	tail := long.Value[n:]
-	if tail[0].Ref != nil || !strings.HasPrefix(tail[0].Text, " ") {
+	if tail[0].Ref != nil || strings.IndexAny(tail[0].Text, " \t\n") != 0 {
 		return false
 	}
 	ref.Alt = []Value{nil, tail}
-	v.Value = append(slices.Clip(short.Value), Piece{Text: " ", Line: tail[0].Line}, refValue(ref)[0])
+	v.Value = append(slices.Clip(short.Value), Piece{Text: tail[0].Text[:1], Line: tail[0].Line}, refValue(ref)[0])
 	return true
 }
 
@@ -199,9 +200,9 @@ func (r *reader) caseClause(c *syntax.CaseClause, f frame) {
 		arm := func(g frame) { r.stmts(it.Stmts, g) }
 		for _, p := range it.Patterns {
 			complete = complete || p.Lit() == "*"
-			pattern, shown := r.casePattern(p, f)
-			known = known && shown // an arm that may match hides those after it
-			if ok, err := path.Match(slashless(pattern), slashless(subject)); known && err == nil && ok {
+			re := r.casePattern(p, f)
+			known = known && re != nil // an arm that may match hides those after it
+			if known && re.MatchString(subject) {
 				arm(f)
 				return
 			}
@@ -211,33 +212,35 @@ func (r *reader) caseClause(c *syntax.CaseClause, f frame) {
 	r.branches(f, arms, complete, c)
 }
 
-// casePattern returns a pattern of case in the form of path.Match, in which a quoted
-// character stands for itself. ok is false if the file does not show the pattern.
-func (r *reader) casePattern(w *syntax.Word, f frame) (pattern string, ok bool) {
-	if lit := w.Lit(); lit != "" {
-		return lit, true
-	}
+// casePattern returns the expression of what a pattern of case matches, or nil if the file
+// does not show the pattern.
+func (r *reader) casePattern(w *syntax.Word, f frame) *regexp.Regexp {
 	var b strings.Builder
 	for _, part := range w.Parts {
-		if lit, is := part.(*syntax.Lit); is {
-			b.WriteString(lit.Value)
+		switch part := part.(type) {
+		case *syntax.Lit:
+			b.WriteString(part.Value)
+			continue
+		case *syntax.ExtGlob:
+			b.WriteString(part.Op.String() + part.Pattern.Value + ")")
 			continue
 		}
 		text, shown := joinWords(r.word(&syntax.Word{Parts: []syntax.WordPart{part}}, f)).Literal()
 		if !shown {
-			return "", false
+			return nil
 		}
-		b.WriteString(quotedPattern.Replace(text))
+		b.WriteString(pattern.QuoteMeta(text, 0)) // a quoted character stands for itself
 	}
-	return b.String(), true
+	expr, err := pattern.Regexp(b.String(), pattern.EntireString|pattern.ExtendedOperators)
+	if err != nil {
+		return nil
+	}
+	re, err := regexp.Compile(expr)
+	if err != nil {
+		return nil
+	}
+	return re
 }
-
-// slashless replaces the slash, which the patterns of path.Match treat in their own way and
-// those of case do not.
-func slashless(s string) string { return strings.ReplaceAll(s, "/", "\x01") }
-
-// quotedPattern takes the meaning from the characters of a pattern.
-var quotedPattern = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 func (r *reader) binary(c *syntax.BinaryCmd, f frame) {
 	x, y := f, f
@@ -245,14 +248,17 @@ func (r *reader) binary(c *syntax.BinaryCmd, f frame) {
 	case syntax.AndStmt:
 		x.checked = true
 		r.stmt(c.X, x)
-		if isTest(c.X) {
+		uncertain := isTest(c.X)
+		if uncertain {
 			if yes, known := r.decide([]*syntax.Stmt{c.X}, f); known && !yes {
 				return
 			} else if !known {
 				y.branch = append(slices.Clip(f.branch), Arm{c, 1})
+			} else {
+				uncertain = false
 			}
 		}
-		r.maybe(c.Y, y, isTest(c.X))
+		r.maybe(c.Y, y, uncertain)
 	case syntax.OrStmt:
 		x.checked = true
 		if succeeds(c.Y) {

@@ -158,10 +158,13 @@ func optionLike(s string) bool {
 // readDirective splits a directive into words as sbatch does, and parses its options as
 // getopt_long does.
 func (r *reader) readDirective(d *Directive) {
-	words, open := slurm.SplitDirective(d.Text)
+	words, open := slurm.SplitDirective(oneWord(d.Text))
 	if open != 0 {
 		d.Fault = textOpenQuote.With(string(open))
 		return
+	}
+	for i, w := range words {
+		words[i] = withBlanks(w)
 	}
 	fail := func(option string, said lang.Text) {
 		if d.Fault.EN == "" {
@@ -248,7 +251,7 @@ func plugin(name string) bool {
 func (r *reader) addOption(d *Directive, o Option, val string, fail func(string, lang.Text)) {
 	d.Options = append(d.Options, o)
 	// The form of a value with an unknown part cannot be checked.
-	if o.Has && !strings.Contains(val, "$") && !o.Value.Unknown() {
+	if o.Has && !strings.Contains(val, "$") && !place.MatchString(val) && !o.Value.Unknown() {
 		if bad := badValue(o.Name, val); bad.EN != "" {
 			fail(o.Name, bad)
 		}

@@ -75,6 +75,8 @@ func (r *reader) literal(src string, off uint, q quoting, f frame) Value {
 			c = '['
 		case plainDollar:
 			c = '$'
+		case plainBlank:
+			c = ' '
 		}
 		b.WriteByte(c)
 	}

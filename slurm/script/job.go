@@ -2,7 +2,6 @@ package script
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,7 +98,7 @@ func (s Source) Line(p syntax.Pos) int { return s.text.at(p.Offset()) }
 func (s Source) Slice(from, to syntax.Pos) string { return s.text.slice(from, to) }
 
 // Text returns all of the source.
-func (s Source) Text() string { return s.text.src }
+func (s Source) Text() string { return withBlanks(s.text.src) }
 
 // A reader holds the state of one Read or Settle.
 type reader struct {
@@ -114,9 +113,6 @@ type reader struct {
 }
 
 var setLine = lazy.New(`(?m)^\s*(?:export\s+)?([A-Za-z_]\w*)=`)
-
-// templated matches a place of a template such as {{ nodes }}, which is a word once filled.
-var templated = regexp.MustCompile(`\{\{ *\w+ *\}\}`)
 
 // Read reads a script. It accepts any bytes.
 func Read(name string, src []byte) *Script { return (&reader{}).file(name, src) }
@@ -135,9 +131,8 @@ func (r *reader) file(name string, src []byte) *Script {
 		s.CRLF = 1 + strings.Count(body[:i], "\n")
 		body = strings.ReplaceAll(body, "\r\n", "\n")
 	}
-	body = templated.ReplaceAllStringFunc(body, func(m string) string { return strings.ReplaceAll(m, " ", "") })
 	body = strings.Map(func(r rune) rune {
-		if r == 0 || r == plainBracket || r == plainDollar {
+		if r == 0 || r == plainBracket || r == plainDollar || r == plainBlank {
 			return ' '
 		}
 		return r

@@ -49,6 +49,7 @@ type Container struct {
 // A Mount makes a path of the host visible in the container.
 type Mount struct {
 	Host, Inside Value
+	Flags        string // such as ro
 	Line         int
 }
 
@@ -128,6 +129,9 @@ func (c *Container) mount(v Value, line int) {
 	if len(parts) > 1 && len(parts[1]) > 0 {
 		m.Inside = parts[1]
 	}
+	if len(parts) > 2 {
+		m.Flags, _ = parts[2].Literal()
+	}
 	if r := v.Only(); r != nil {
 		c.MountsUnknown = true
 	}
@@ -192,6 +196,8 @@ func keyedMount(o Option) Mount {
 			m.Host = v
 		case "dst", "target", "destination":
 			m.Inside = v
+		case "ro", "readonly":
+			m.Flags = "ro"
 		}
 	}
 	if len(m.Inside) == 0 {

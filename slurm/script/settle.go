@@ -74,23 +74,27 @@ func (sh *Shell) workdir(line int) Value {
 }
 
 // Training returns the start of the job's main program: the last one whose program own
-// accepts, else the last one by a launcher, else the last one. It returns nil if the job
+// accepts, else the last one by a launcher, else the last one of a known program, a step
+// before others. It returns nil if the job
 // starts nothing.
 func (j *Job) Training(own func(program string) bool) *Start {
 	var best *Start
 	score := func(s *Start) int {
 		n := 0
 		if own(s.Program.Text()) {
-			n += 4
+			n += 8
 		}
 		if s.Launcher.Forks() {
-			n += 2
+			n += 4
 		}
 		if s.Launcher != Wrapper {
+			n += 2
+		}
+		if s.Step != nil {
 			n++
 		}
 		if s.Trap || s.Subst {
-			n -= 8
+			n -= 16
 		}
 		return n
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -45,7 +46,7 @@ func (t text) slice(from, to syntax.Pos) string {
 	if a > b || b > len(t.src) {
 		return ""
 	}
-	return t.src[a:b]
+	return withBlanks(t.src[a:b])
 }
 
 // byteAt returns the byte at offset, or 0 after the end.
@@ -83,6 +84,7 @@ type SyntaxError struct {
 // syntax tree refer to the returned text, which has the repairs.
 func parse(t text) (*syntax.File, text, *SyntaxError) {
 	var first *SyntaxError
+	t.src = oneWord(t.src)
 	if last := strings.TrimRight(t.src, `\`); (len(t.src)-len(last))%2 == 1 { // bash drops a backslash at the file's end
 		t.src = t.src[:len(t.src)-1] + " "
 	}
@@ -138,11 +140,27 @@ func (r *shallowReader) Read(p []byte) (int, error) {
 	return r.src.Read(p)
 }
 
-// These bytes replace [ and $ where bash reads plain text but the parser does not.
+// These bytes replace [ and $ where bash reads plain text but the parser does not, and the
+// blanks in a place of a template.
 const (
 	plainBracket = '\x01'
 	plainDollar  = '\x02'
+	plainBlank   = '\x03'
 )
+
+// templated matches a place of a template such as {{ nodes }}, which is a word once filled.
+var templated = lazy.New(`\{\{ +\w+ *\}\}|\{\{\w+ +\}\}`)
+
+// place matches such a place in one word.
+var place = lazy.New(`\{\{ *\w+ *\}\}`)
+
+// oneWord replaces the blanks in the places of a template, at which words end.
+func oneWord(src string) string {
+	return templated.ReplaceAllStringFunc(src, func(m string) string { return strings.ReplaceAll(m, " ", string(plainBlank)) })
+}
+
+// withBlanks undoes oneWord.
+func withBlanks(src string) string { return strings.ReplaceAll(src, string(plainBlank), " ") }
 
 // tolerate changes source that bash accepts and the parser rejects: a word such as
 // [0]*3+[1] in an array, and an expansion that bash rejects only when it runs.
