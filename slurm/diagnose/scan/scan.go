@@ -105,9 +105,9 @@ type Facts struct {
 	complaint   *Mark             // the last error that a program logged
 	said        Mark              // the last statement, and its text without a rank's tag
 	saidText    string
-	rows        map[uint32]row    // how often each form of line occurs
-	reports     bool              // the file has iterations or progress bars
-	reported    int               // the value of told at the last of these
+	rows        map[uint32]row // how often each form of line occurs
+	reports     bool           // the file has iterations or progress bars
+	reported    int            // the value of told at the last of these
 	LastTime    time.Time
 	OwnDates    OwnDates // the dates with a year of lines that report no iteration
 	lastOff     int64    // offset of the last line that is not a launcher's
