@@ -55,22 +55,59 @@ func (j *job) leftWithOne(file int, live []*scan.Event) (only *scan.Event) {
 	return only
 }
 
-// wroteBefore reports whether the process that left wrote the sentence. Its own standard error shows that if it
-// complains of no other rank. One of several ranks shows it if not all of them complain, and the sentence is recent.
+// wroteBefore reports whether the process that left wrote the sentence, and left first. Its own standard error shows the
+// former if it complains of no other rank. One of several ranks shows it if not all of them complain, and the sentence is
+// recent; it may still be another rank's, so that nothing else may explain the end.
 func (j *job) wroteBefore(file int, m *scan.Mark, left *scan.Event, live []*scan.Event) bool {
-	complaints, closed := 0, 0
+	complaints, closings := map[int]int{}, 0 // complaints by file
+	closed := true                           // all complain of a connection that was closed: a process ended
 	for _, e := range live {
-		if e.File == file && misses(e) && !launcherRaised(e) && e.Class != outcome.UnknownExit {
-			complaints++
+		if misses(e) && !launcherRaised(e) && e.Class != outcome.UnknownExit {
+			complaints[e.File]++
+			closed = closed && e.Class == outcome.NCCLConnection
 		}
 	}
+	if leftOtherwise(left, live) {
+		return false
+	}
 	if j.rankOf(file, logline.NoTag) >= 0 {
-		return complaints == 0
+		return complaints[file] == 0
 	}
 	for _, e := range j.events {
 		if e.File == file && strings.Contains(e.Text, " closing signal ") {
-			closed++
+			closings++
 		}
 	}
-	return m.Off < left.Off && complaints <= closed && !m.At.IsZero() && left.When().Sub(m.At) < 2*time.Minute
+	return m.Off < left.Off && complaints[file] <= closings && !m.At.IsZero() && left.When().Sub(m.At) < 2*time.Minute &&
+		closed && j.allComplain(file, complaints, live) && j.nodeWithoutLog() == nil
+}
+
+// leftOtherwise reports whether a rank other than the one that left with 1 ended by another exit code, which the loss of a
+// rank does not explain.
+func leftOtherwise(left *scan.Event, live []*scan.Event) bool {
+	return firstEvent(live, func(e *scan.Event) bool {
+		return e.Agent && e.Exit != 0 && e.Exit != 1 && !scan.ToldToEnd(e.Exit) && e.Rank != left.Rank
+	}) != nil
+}
+
+// allComplain reports whether each other launcher that tells of failed ranks, or that a signal ended it, has as many
+// complaints in its file: none of its ranks left in silence.
+func (j *job) allComplain(file int, complaints map[int]int, live []*scan.Event) bool {
+	failed := map[int]map[int]struct{}{} // ranks by file
+	for _, e := range live {
+		told := scan.DeathSignal.MatchString(e.Text)
+		if e.File == file || len(e.Tasks) > 0 || !told && (!e.Agent || e.Exit == 0 || scan.ToldToEnd(e.Exit)) {
+			continue
+		}
+		if failed[e.File] == nil {
+			failed[e.File] = map[int]struct{}{}
+		}
+		failed[e.File][e.Rank] = struct{}{}
+	}
+	for f, ranks := range failed {
+		if len(ranks) > complaints[f] {
+			return false
+		}
+	}
+	return true
 }

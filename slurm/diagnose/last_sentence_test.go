@@ -1,6 +1,7 @@
 package diagnose_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -49,6 +50,24 @@ func TestARankThatLeavesWithAMessage(t *testing.T) {
 	}
 }
 
+// The sentence may be a library's notice: something else ended a rank of the other node, or nobody there says why it failed.
+func TestANoticeIsNoReasonIfAnotherRankMayHaveLeftFirst(t *testing.T) {
+	lost := diagnosetest.Raised(lostPeer)
+	own := dated + sentence + lost + closing + failed + exitedWith("gpu2", 1, 3, 3)
+	timedOut := diagnosetest.Raised("torch.distributed.DistNetworkError: The client socket has timed out after 60000ms while trying to connect to (gpu1, 29500).")
+	for name, other := range map[string]string{
+		"a rank left with 3":                dated + lost + exitedWith("gpu1", 3, 0, 0),
+		"a rank aborted":                    dated + lost + exitedWith("gpu1", -6, 0, 0),
+		"a rank left in silence":            dated + exitedWith("gpu1", 1, 0, 0),
+		"a signal ended the other launcher": dated + "WARNING:torch.distributed.elastic.agent.server.api:Received 15 death signal, shutting down workers\n",
+		"no connection was made":            dated + timedOut + timedOut + exitedWith("gpu1", 1, 0, 1),
+	} {
+		r := ofFolder(t, map[string]string{"logs/p-7-gpu1.err": other, "logs/p-7-gpu2.err": own})
+		require.NotEqual(t, outcome.UserException, r.Class, name)
+		require.True(t, r.Retry, name)
+	}
+}
+
 // A rank's own standard error, and the launcher's report on it.
 func TestARanksOwnStandardErrorEndsWithItsReason(t *testing.T) {
 	const exits = "srun: error: gpu2: task 3: Exited with exit code 1\nsrun: error: gpu1: tasks 0-2: Terminated\n"
@@ -84,6 +103,27 @@ func TestALastErrorThatIsCritical(t *testing.T) {
 		require.Equal(t, level != "ERROR", strings.Contains(r.Summary, "said why"), level)
 		r = diagnosetest.Text(t, "[INFO] reading the settings of the run\n"+line+"[INFO] epoch 2 begins\n"+exits)
 		require.Equal(t, outcome.UnknownExit, r.Class, "%s, and it went on", level)
+	}
+}
+
+// A watcher logs as critical what happened to another process, or from outside: that is worth another try.
+func TestACriticalErrorThatTellsOfAnOutsideCause(t *testing.T) {
+	const exits = "srun: error: gpu7: task 0: Exited with exit code 1\n"
+	for _, says := range []string{
+		"lost contact with node gpu12", "worker 3 is gone", "received signal 15, exiting", "heartbeat timeout", "the trainer was killed, giving up",
+		"child returned 137", "engine core died unexpectedly", "master unreachable", "节点失联，退出",
+	} {
+		line := "2026-06-01 10:00:01,200 [CRITICAL] watch: " + says + "\n"
+		r := diagnosetest.Text(t, "[INFO] reading the settings of the run\n"+line+exits)
+		require.Equal(t, outcome.UnknownExit, r.Class, says)
+		require.Equal(t, strings.TrimSpace(line), r.RootLine, says)
+		require.True(t, r.Retry, says)
+	}
+	const failed = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: %d (pid: 4714) of binary: /v/python\n"
+	for rank, class := range map[int]string{0: outcome.UserException, 1: outcome.UnknownExit} {
+		r := diagnosetest.Text(t, "[INFO] reading the settings of the run\n[rank0]: 2026-06-01 10:00:01,200 [CRITICAL] store: the access token expired\n"+
+			fmt.Sprintf(failed, rank))
+		require.Equal(t, class, r.Class, "the last words of rank 0, and rank %d left", rank)
 	}
 }
 

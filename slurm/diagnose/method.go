@@ -43,8 +43,8 @@ var method = []Step{
 		"没有更明确的日志时，以 Slurm 记录的作业状态为准。")},
 	{report.OwnWords, said(
 		"A rank that left with an exit code of its own, and a last statement that says why: a sentence on its standard error, as Python's "+
-			"sys.exit(message) writes it, or an error that it logged as critical or fatal.",
-		"某个 rank 以自己的退出码退出，且最后一条输出说明了原因：其标准错误上的一句话（如 Python 的 sys.exit(message)），或以 critical、fatal 级别记录的错误。")},
+			"sys.exit(message) writes it, or an error of its own that it logged as critical or fatal.",
+		"某个 rank 以自己的退出码退出，且最后一条输出说明了原因：其标准错误上的一句话（如 Python 的 sys.exit(message)），或以 critical、fatal 级别记录的自身错误。")},
 	{"only the network complained", said(
 		"Where only the network between ranks complained: the earliest error of InfiniBand, sockets or rendezvous, unless the run went on after it.",
 		"只有 rank 之间的网络报错时：取最早的 InfiniBand、套接字或 rendezvous 错误，除非之后训练仍在推进。")},

@@ -6,6 +6,7 @@ import "github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 // CUDA's error strings (cudaGetErrorString), PyTorch's c10/cuda/CUDACachingAllocator.cpp and
 // CUDAException.cpp, the Xid catalogue.
 var gpuPatterns = []pattern{
+	{outcome.HostOOM, Specific + 3, oneOf("java.lang.outofmemoryerror"), ``},
 	{outcome.CUDAOOM, Specific, oneOf("cuda out of memory|hip out of memory|outofmemoryerror"), ``},
 	{outcome.CUDAOOM, Specific, oneOf("cublas_status_alloc_failed|cudnn_status_alloc_failed|cusolver_status_alloc_failed|cusparse_status_alloc_failed" +
 		"|cusparse_status_insufficient_resources|cuda_error_out_of_memory|cudaerrormemoryallocation|hiperroroutofmemory"), ``},

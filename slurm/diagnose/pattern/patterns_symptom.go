@@ -23,7 +23,7 @@ var symptomPatterns = []pattern{
 	{outcome.ShmBusError, Death + 6, oneOf("`access to an undefined portion of a memory object` is detected"), ``},
 	{outcome.Segfault, Death + 6, oneOf("segmentation fault|sigsegv|floating point exception|sigfpe|illegal instruction|sigill" +
 		"|killed by signal: segmentation|killed by signal: floating"), ``},
-	{outcome.Segfault, Death + 6, oneOf("段错误|浮点数例外|非法指令"), shellZH + `(段错误|浮点数例外|非法指令)( |（|$)`},
+	{outcome.Segfault, Death + 6, oneOf("段错误|浮点数例外|非法指令|已放弃|已中止"), shellZH + `(段错误|浮点数例外|非法指令|已放弃|已中止)( |（|$)`},
 	{outcome.ShmBusError, Death + 6, oneOf("总线错误"), shellZH + `总线错误( |（|$)`},
 	{outcome.UnknownExit, Symptom, oneOf(" hangup| quit|已终止|挂断|退出"), `^\S+: line \d+: +\d+ (hangup|quit)\b|` + shellZH + `(已终止|挂断|退出) {2,}`},
 	// PyTorch's own exceptions (c10::) say in the next line what happened.

@@ -6,8 +6,8 @@ import (
 )
 
 // notZero matches an exit status other than zero, where no decimal point and no unit makes it another
-// number. The status of an HTTP request is none.
-const notZero = `(?:-\d{1,3}|[1-9]\d?|1\d\d|255)(?:[^\w.,/%-]|[.,]?(?:$|\s))`
+// number ("12 layers"). The status of an HTTP request is none.
+const notZero = `(?:-\d{1,3}|[1-9]\d?|1\d\d|255)(?:[^\w\s.,/%-]|[.,]?(?:\s*$|\s+(?:[^\sa-z]|\w+[=:]|(?:in|on|at|after|for|from|by|and|but)\b))|,\s)`
 
 // statusName matches the names that scripts give an exit status.
 const statusName = `(?:rc|(?:exit|return)[ _-]?(?:code|status|value))`
@@ -34,4 +34,9 @@ func saysFailed(text string, last bool) bool {
 var aNumber = lazy.New(`[:=] *-?[\d.]+(?:e[+-]?\d+)? ?%?\W*$`)
 
 // lastFailed reports whether the last line of a log tells of a failure, after whatever words of an end.
-func lastFailed(text string) bool { return failed.MatchString(text) && !aNumber.MatchString(text) }
+func lastFailed(text string) bool {
+	return failed.MatchString(text) && !aNumber.MatchString(text) && !measured.MatchString(text)
+}
+
+// measured matches a line about errors that a program measured: "Error bars are in a.png".
+var measured = lazy.New(`(?i)^\W*error (?:rates?|bars?|analys[ei]s|estimates?|margins?|metrics?|counts?|statistics|summary)\b`)

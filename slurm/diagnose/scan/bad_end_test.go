@@ -23,6 +23,9 @@ func TestAnEndWithABadStatusIsNoSuccess(t *testing.T) {
 		"Training finished with status 'ok'\n":           outcome.Success,
 		"Training finished, upload status: 201\n":        outcome.Success, // HTTP's
 		"Training complete. State: 12.5\n":               outcome.Success,
+		"Training complete. Model state: 12 layers\n":    outcome.Success,
+		"Training finished. Status: 2 files written\n":   outcome.Success,
+		"Run finished with status 3 after 8 steps\n":     outcome.UnknownExit,
 		"训练任务完成，退出码：3\n":                                 outcome.UnknownExit,
 		"训练任务完成，退出码：0\n":                                 outcome.Success,
 
@@ -30,6 +33,7 @@ func TestAnEndWithABadStatusIsNoSuccess(t *testing.T) {
 		trained + "EXIT_CODE=7\n":                 outcome.UnknownExit,
 		trained + "[start.sh] return code: 143\n": outcome.UnknownExit,
 		trained + "RC=1 RUN=a7\n":                 outcome.UnknownExit,
+		trained + "rc: 5 nodes used\n":            outcome.Success,
 		trained + "fit.py returned 1\n":           outcome.UnknownExit,
 		trained + "fit.py returned 1 model\n":     outcome.Success,
 		trained + "rc=1\nrc=0\n":                  outcome.Success, // of two programs, and the last one is the job's
@@ -37,6 +41,8 @@ func TestAnEndWithABadStatusIsNoSuccess(t *testing.T) {
 
 		trained + "Error: the report was not written\n":                      outcome.UnknownExit,
 		trained + "Error: the report was not written\nIt is on the screen\n": outcome.Success,
+		trained + "Error rate 3% on the test set\n":                          outcome.Success,
+		trained + "Error bars are in errors.png\n":                           outcome.Success,
 		trained + "Error rate: 0.03\n":                                       outcome.Success,
 
 		"Processing ./fast\n  Preparing metadata: finished with status 'error'\n":                                       outcome.UnknownExit,

@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 )
@@ -38,13 +39,17 @@ func (s *scanner) catches(e *Event) {
 }
 
 // WentOnAsBefore reports whether the first line after a place in a file is one that the program often writes, or many
-// lines follow. A program that gives up writes another one.
+// lines follow. A program that gives up writes another one, and one that tries the same again ends for what it tried.
 func (f *Facts) WentOnAsBefore(off int64) bool {
 	for i, m := range f.Last {
 		if m.Off > off {
 			_, text := logline.CutTag(m.Text)
-			return i == 0 || f.rows[form32(m.Tag, text)].times > oftenSaid
+			return i == 0 || f.rows[form32(m.Tag, text)].times > oftenSaid && !triesAgain.MatchString(text)
 		}
 	}
 	return false
 }
+
+// triesAgain matches a line of a program that repeats what failed, or that a script starts again.
+var triesAgain = lazy.New(`(?i)\b(?:re-?tr(?:y|ies|ying)|try(?:ing)?|tries|attempts?|again|re-?(?:start|launch|connect)\w*|back-?off|` +
+	`wait(?:ing)?|sleep(?:ing)?)\b|重试|重启|再次|重新`)

@@ -9,17 +9,20 @@ import (
 // losses are the values of losses in a program's own lines, one per epoch for instance. They are not the
 // reports of a trainer's iterations.
 type losses struct {
-	nan   int  // lines whose losses are NaN
-	first Mark // the first of these
-	told  bool // some line has the value of a loss
-	only  bool // the first is the result of an evaluation
+	nan    int  // lines whose losses are NaN
+	first  Mark // the first of these
+	told   bool // some line has the value of a loss
+	only   bool // the first is the result of an evaluation
+	trains bool // another line has a number that a training has, such as that of an epoch
 }
 
 var (
-	nanLoss = lazy.On("oss|OSS", `(?i)loss\w*['"]?\s*[:=]?\s*[-+]?nan\b`)
+	// nanLoss matches a value behind a sign, or between a counter and the end: "skip if loss nan" tells none.
+	nanLoss = lazy.On("oss|OSS", `(?i)loss\w*['"]?\s*[:=]\s*[-+]?nan\b|(?:^\s*|\d\W+)(?:\w+[ _-])?loss\s+[-+]?nan\s*(?:$|[|,;])`)
 	// resultNaN matches the result of an evaluation, which may be the only loss that a program tells.
 	resultNaN = lazy.On("oss|OSS", `(?i)(?:\b|_)(?:eval(?:uation)?|test|val(?:idation)?)[ _-]?loss['"]?\s*[:=]?\s*[-+]?nan\b`)
 	anyLoss   = lazy.On("oss|OSS", `(?i)loss[^|,;\d]{0,24}\d`)
+	trainsOf  = lazy.On("poch|POCH|ter|ITER|train|lr", `(?i)\b(?:epoch|iter(?:ation)?)s?\b\W{0,3}\d|\btrain_\w+['"]?\s*[:= ]\s*\d|\blr['"]?\s*[:= ]\s*\d`)
 )
 
 // read takes in a line.
@@ -32,13 +35,15 @@ func (l *losses) read(m Mark, text string) {
 		if l.nan++; l.nan == 1 {
 			l.first, l.only = m, resultNaN.MatchString(text)
 		}
+	case !l.trains:
+		l.trains = trainsOf.MatchString(text)
 	}
 }
 
 // NeverANumber returns the first line with the value of a loss, if all values are NaN and there are several, or one is the
 // result of a program that only evaluates.
 func (f *Facts) NeverANumber() (Mark, bool) {
-	return f.losses.first, !f.losses.told && (f.losses.nan > 1 || f.losses.only && !slices.ContainsFunc(f.Progress, tellsLoss))
+	return f.losses.first, !f.losses.told && (f.losses.nan > 1 || f.losses.only && !f.losses.trains && !slices.ContainsFunc(f.Progress, tellsLoss))
 }
 
 // tellsLoss reports whether a report of an iteration has the value of a loss.
