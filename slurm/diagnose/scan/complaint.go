@@ -39,15 +39,15 @@ type Departure struct {
 // departs keeps the departures of processes.
 func (s *scanner) departs(m Mark, text string) {
 	if strings.Contains(text, "destroy_process_group() was not called before program exit") && len(s.Departures) < 1<<10 {
-		said := s.previous
-		if t := said.Tag; t.Label != m.Tag.Label || t.Local != m.Tag.Local || t.Host != m.Tag.Host || t.Rank >= 0 && t.Rank != m.Tag.Rank {
+		said, before := s.previous, s.previousText
+		t := said.Tag
+		another := t.Label != m.Tag.Label || t.Local != m.Tag.Local || t.Host != m.Tag.Host || t.Rank >= 0 && t.Rank != m.Tag.Rank
+		if another || strings.HasPrefix(before, " ") || libraryLog.MatchString(before) || iteration.MatchString(before) {
 			said = Mark{}
 		}
 		s.Departures = append(s.Departures, Departure{m.Tag, said})
 	}
-	if s.previous = m; text[0] == ' ' || libraryLog.MatchString(text) || iteration.MatchString(text) {
-		s.previous.Text = ""
-	}
+	s.previous, s.previousText = m, text
 }
 
 // libraryLog matches the beginning of a line of a C++ library's logger (glog), and of a warning of Python.

@@ -72,63 +72,64 @@ type Mark struct {
 
 // Facts is what one log file tells.
 type Facts struct {
-	Events      []*Event
-	Starts      map[string][]Mark // by kind, lines that begin an attempt
-	Finished    *Mark             // the message of a run that completed
-	whole       *ranBefore        // counts at the last message that all work is done
-	wholeAt     time.Time         // the time of that message
-	wholeTold   int               // the value of told at that message
-	wholeOff    int64             // the place of that message
-	accounted   bool              // that message is a batch system's account of the job
-	torn        bool              // the file ends within a traceback
-	synced      *ranBefore        // counts at an experiment tracker's last message about the run
-	Usage       *Mark             // the first line of a usage text at the end of the file
-	Failed      *Mark             // a launcher's or Slurm's report of a failed process
-	Commands    []Mark            // the shell's commands that start a program, with "set -x"
-	Progress    []Mark            // the last iteration lines
-	Doing       Mark              // the last line that names a phase, such as saving or evaluating
-	Last        []Mark            // the last lines
-	fitted      int               // the value of told when Lightning's fit reached its last epoch
-	summedAt    int               // the value of told at the summary of transformers' Trainer
-	summed      int               // the same without unfinished bars
-	losses      losses            // what the program's lines say of its loss
-	accounts    accounts          // what Slurm's accounting says of jobs
-	epochs      epochCount        // the progress in epochs
-	fromZero    int               // the end of a count of epochs or steps that began at 0
-	plan        plan              // the announced iterations
-	full        fullBars          // the bars that reached their end
-	drawn       int               // how many of the lines in told were unfinished progress bars
-	told        int               // lines so far, without Megatron's iteration lines
-	served      int               // the value of told behind the last line of a server
-	clockedIn   int               // the value of told at a line at the beginning that is only a date
-	scriptError *Mark             // the last error of R or Julia
-	complaint   *Mark             // the last error that a program logged
-	said        Mark              // the last statement, and its text without a rank's tag
-	saidText    string
-	previous    Mark           // the line before; without text if it is a library's or a report of progress
-	Departures  []Departure    // processes that ended by themselves
-	rows        map[uint32]row // how often each form of line occurs
-	reports     bool           // the file has iterations or progress bars
-	reported    int            // the value of told at the last of these
-	LastTime    time.Time
-	OwnDates    OwnDates // the dates with a year of lines that report no iteration
-	lastOff     int64    // offset of the last line that is not a launcher's
-	Args        map[string]string
-	Bases       map[logline.Tag]int    // tag without rank → the global rank that occurred with it
-	RankOfPid   map[string]int         // process id → rank; -1 for an id of several ranks
-	Came        map[int]int            // ranks that reported that they joined → the world size that they reported
-	Local0      []int                  // rank − local rank, for each entry of launchers' summaries
-	Hosts       map[string]int         // nodes in lines → how often
-	Ranks       map[int]bool           // global ranks that wrote
-	Labels      map[int]bool           // srun tasks that wrote
-	Locals      map[int]bool           // local ranks that wrote
-	HostOf      map[logline.Tag]string // tag → node in its NCCL lines
-	LastBy      map[logline.Tag]Mark   // the last line of each tag
-	Spied       []spied                // stacks of main threads
-	Missing     []NamedRank            // ranks that others' errors name as missing
-	NCCL        map[int]*NCCLRank      // rank → its watchdog's messages
-	NodeRank    map[string]string      // node → the node rank that its launcher printed
-	Addresses   map[string]string      // IP address → the node that has it
+	Events       []*Event
+	Starts       map[string][]Mark // by kind, lines that begin an attempt
+	Finished     *Mark             // the message of a run that completed
+	whole        *ranBefore        // counts at the last message that all work is done
+	wholeAt      time.Time         // the time of that message
+	wholeTold    int               // the value of told at that message
+	wholeOff     int64             // the place of that message
+	accounted    bool              // that message is a batch system's account of the job
+	torn         bool              // the file ends within a traceback
+	synced       *ranBefore        // counts at an experiment tracker's last message about the run
+	Usage        *Mark             // the first line of a usage text at the end of the file
+	Failed       *Mark             // a launcher's or Slurm's report of a failed process
+	Commands     []Mark            // the shell's commands that start a program, with "set -x"
+	Progress     []Mark            // the last iteration lines
+	Doing        Mark              // the last line that names a phase, such as saving or evaluating
+	Last         []Mark            // the last lines
+	fitted       int               // the value of told when Lightning's fit reached its last epoch
+	summedAt     int               // the value of told at the summary of transformers' Trainer
+	summed       int               // the same without unfinished bars
+	losses       losses            // what the program's lines say of its loss
+	accounts     accounts          // what Slurm's accounting says of jobs
+	epochs       epochCount        // the progress in epochs
+	fromZero     int               // the end of a count of epochs or steps that began at 0
+	plan         plan              // the announced iterations
+	full         fullBars          // the bars that reached their end
+	drawn        int               // how many of the lines in told were unfinished progress bars
+	told         int               // lines so far, without Megatron's iteration lines
+	served       int               // the value of told behind the last line of a server
+	clockedIn    int               // the value of told at a line at the beginning that is only a date
+	scriptError  *Mark             // the last error of R or Julia
+	complaint    *Mark             // the last error that a program logged
+	said         Mark              // the last statement, and its text without a rank's tag
+	saidText     string
+	previous     Mark // the line before, and its text without a rank's tag
+	previousText string
+	Departures   []Departure    // processes that ended by themselves
+	rows         map[uint32]row // how often each form of line occurs
+	reports      bool           // the file has iterations or progress bars
+	reported     int            // the value of told at the last of these
+	LastTime     time.Time
+	OwnDates     OwnDates // the dates with a year of lines that report no iteration
+	lastOff      int64    // offset of the last line that is not a launcher's
+	Args         map[string]string
+	Bases        map[logline.Tag]int    // tag without rank → the global rank that occurred with it
+	RankOfPid    map[string]int         // process id → rank; -1 for an id of several ranks
+	Came         map[int]int            // ranks that reported that they joined → the world size that they reported
+	Local0       []int                  // rank − local rank, for each entry of launchers' summaries
+	Hosts        map[string]int         // nodes in lines → how often
+	Ranks        map[int]bool           // global ranks that wrote
+	Labels       map[int]bool           // srun tasks that wrote
+	Locals       map[int]bool           // local ranks that wrote
+	HostOf       map[logline.Tag]string // tag → node in its NCCL lines
+	LastBy       map[logline.Tag]Mark   // the last line of each tag
+	Spied        []spied                // stacks of main threads
+	Missing      []NamedRank            // ranks that others' errors name as missing
+	NCCL         map[int]*NCCLRank      // rank → its watchdog's messages
+	NodeRank     map[string]string      // node → the node rank that its launcher printed
+	Addresses    map[string]string      // IP address → the node that has it
 
 	NodeStarts []NodeStart // the nodes' start lines
 
