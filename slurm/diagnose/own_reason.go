@@ -49,13 +49,9 @@ func (j *job) ownReason(launchers *scan.Event, live []*scan.Event) *scan.Event {
 // departure returns what a rank wrote just before its process ended by itself, as an event like another
 // one, or nil; and whether the process ended by itself.
 func (j *job) departure(rank int, like *scan.Event) (said *scan.Event, left bool) {
-	last := logfile.LastAttempts(j.src.Files())
 	for i, f := range j.files {
-		if rank < 0 || logfile.Earlier(j.src.Logs[i].Name, last) {
-			continue
-		}
 		for _, d := range f.Departures {
-			if j.rankOf(i, d.Tag) != rank {
+			if rank < 0 || j.rankOf(i, d.Tag) != rank {
 				continue
 			}
 			if left = true; d.Said.Text != "" {

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// A Summary is a run in a few numbers. Means leave out the first tenth of the iterations, at most 20,
-// which are slower.
+// A Summary is a run in a few numbers. Those of the pace leave out the first reports (see warmUp), which are slower.
 type Summary struct {
 	Name         string   `json:"name"`
 	Iterations   int      `json:"iterations"`
