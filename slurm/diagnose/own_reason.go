@@ -80,7 +80,7 @@ func (j *job) logged(v verdict) verdict {
 	case says && !j.loggedBefore(v.event):
 		v.class, v.why, v.onlyLast = outcome.UserException, "first cause", false
 	case fatal:
-		v.class, v.why = outcome.UserException, report.OwnWords
+		v.class, v.why, v.onlyLast = outcome.UserException, report.OwnWords, false
 	}
 	return v
 }
@@ -117,7 +117,7 @@ func (j *job) partingWords(rank int) (words *scan.Event) {
 		for t, m := range f.LastBy {
 			_, text := logline.CutTag(m.Text)
 			switch r := j.rankOf(i, t); {
-			case j.old[i] || r < 0 || pattern.AgentLine(text):
+			case j.old[i] || r < 0 || pattern.AgentLine(text), slices.ContainsFunc(f.Departures, func(d scan.Departure) bool { return d.Off == m.Off }):
 			case r != rank:
 				common[logline.Template(text)] = struct{}{}
 			case words == nil || words.Before.Before(m.At) || words.File == i && words.Off < m.Off:

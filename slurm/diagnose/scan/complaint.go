@@ -36,9 +36,12 @@ type Departure struct {
 	Said Mark // what the process wrote just before; without text if it may have written nothing
 }
 
+// exitWarning is in PyTorch's warning of a process that ends with its communicators.
+const exitWarning = "destroy_process_group() was not called before program exit"
+
 // departs keeps the departures of processes.
 func (s *scanner) departs(m Mark, text string) {
-	if strings.Contains(text, "destroy_process_group() was not called before program exit") && len(s.Departures) < 1<<10 {
+	if strings.Contains(text, exitWarning) && len(s.Departures) < 1<<10 {
 		said := s.previous
 		t := said.Tag
 		another := t.Label != m.Tag.Label || t.Local != m.Tag.Local || t.Host != m.Tag.Host || t.Rank >= 0 && t.Rank != m.Tag.Rank
