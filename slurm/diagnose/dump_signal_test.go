@@ -90,6 +90,39 @@ func TestATimeLimitAfterATimeout(t *testing.T) {
 	_, steps, _ := strings.Cut(words.steps, "\n")
 	r = diagnosetest.Text(t, start+strings.ReplaceAll(steps, "14:54", "14:58")+words.limit)
 	require.Equal(t, outcome.SlurmTimeLimit, r.Class, "the run went on")
+
+	evaluates := diagnosetest.Rounds(9, "[rank0]: Evaluating iter {n}/100\n")
+	r = diagnosetest.Text(t, words.steps+byRanks(words.timeout, 0)+evaluates+words.limit)
+	require.Equal(t, outcome.SlurmTimeLimit, r.Class, "the rank went on to evaluate")
+}
+
+// What another process wrote before a rank's exit is no reason of the rank.
+func TestTheLineBeforeAnExitThatIsNoReason(t *testing.T) {
+	ends := byRanks(words.leaves, 1) + byRanks(words.lost, 0, 2, 3) + agentSees("5:20", "1", 1, 1, "gpu1") + "srun: error: gpu1: task 0: Exited with exit code 1\n"
+	iterations := words.steps[strings.Index(words.steps, "\n")+1:]
+	for _, before := range []string{
+		"srun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n", "------------------------------------\n",
+		"gpu1:500:612 [1] NCCL INFO comm 0x5 rank 1 nranks 4 - Abort COMPLETE\n", "2026-03-02 14:55:12 [INFO] saved the tokenizer\n",
+		"[rank1]:[W302 14:55:12.116756 Utils.cpp:75] Warning: the variable is deprecated (function operator())\n", "the data has 3 parts\n" + iterations,
+	} {
+		r := diagnosetest.Text(t, words.steps+before+ends)
+		require.Equal(t, outcome.UnknownExit, r.Class, before)
+		require.Equal(t, 1, *r.RootRank, before)
+		require.Contains(t, r.RootLine, "exitcode: 1", before)
+	}
+	r := diagnosetest.Text(t, words.steps+"the vocabulary has 3 tokens, leaving\n"+ends)
+	require.Equal(t, "the vocabulary has 3 tokens, leaving", r.RootLine)
+}
+
+// A rank left with a word, and the next attempt in the same file ends for something else.
+func TestTheWordOfAnEarlierAttempt(t *testing.T) {
+	again := "W0302 14:55:22.000000 18819 torch/distributed/elastic/agent/server/api.py:900] [default] Worker group FAILED. 2/3 attempts left; will restart worker group\n"
+	r := diagnosetest.Text(t, words.steps+"no room in the feature store, stopping\n"+byRanks(words.leaves, 2)+byRanks(words.lost, 0, 1)+agentSees("5:20", "1", 2, 2, "gpu1")+again+
+		strings.ReplaceAll(words.steps+byRanks(words.lost, 0, 1, 3), "14:5", "15:5")+strings.ReplaceAll(agentSees("5:20", "7", 2, 2, "gpu1"), "14:5", "15:5")+
+		"srun: error: gpu1: task 0: Exited with exit code 1\n")
+	require.Equal(t, outcome.UnknownExit, r.Class)
+	require.Equal(t, 2, *r.RootRank)
+	require.Contains(t, r.RootLine, "exitcode: 7")
 }
 
 // No launcher tells where a rank was that is below the first one of the only node that reported.

@@ -399,6 +399,7 @@ func (j *job) splitAttempts() {
 		if f.Finished != nil && (old || f.Finished.Off < cuts[i]) {
 			f.Finished = nil
 		}
+		f.Departures = slices.DeleteFunc(f.Departures, func(d scan.Departure) bool { return old || d.Off < cuts[i] })
 		if m := f.Failed; m != nil && (old || m.Off < cuts[i] || !m.At.IsZero() && m.At.Before(j.from.Add(-skew))) {
 			f.Failed = nil
 		}

@@ -27,6 +27,7 @@ func TestARankThatLeavesWithAMessage(t *testing.T) {
 		said      bool
 	}{
 		"the others lose it after that":         {"p-7-gpu2.err", dated + sentence + lost + own, true},
+		"PyTorch warns of its end":              {"p-7-gpu2.err", dated + sentence + byRanks(words.leaves, 3) + lost + own, true},
 		"all of the node complain":              {"p-7-gpu2.err", dated + sentence + lost + lost + own, false},
 		"it wrote on":                           {"p-7-gpu2.err", dated + sentence + dated + lost + own, false},
 		"two processes wrote it":                {"p-7-gpu2.err", dated + sentence + sentence + lost + own, false},
@@ -131,7 +132,10 @@ func TestACriticalErrorThatTellsOfAnOutsideCause(t *testing.T) {
 func TestTheLastLineOfARankThatLeftSilently(t *testing.T) {
 	lost := dated + diagnosetest.Raised(lostPeer)
 	for name, c := range map[string]struct{ log, line string }{
-		"a line of its own":        {dated + "2026-11-23 10:00:09,130 INFO pretrain: data exhausted after 5 batches, stopping\n", "data exhausted"},
+		"a line of its own": {dated + "2026-11-23 10:00:09,130 INFO pretrain: data exhausted after 5 batches, stopping\n", "data exhausted"},
+		"PyTorch warns of its end": {
+			dated + "2026-11-23 10:00:09,130 INFO pretrain: data exhausted after 5 batches, stopping\n" + byRanks(words.leaves, 3), "data exhausted",
+		},
 		"one that others end with": {"2026-11-23 10:00:09,130 INFO pretrain: loaded shard 3\n", lostPeer},
 		"no line":                  {"", lostPeer},
 	} {
@@ -144,4 +148,10 @@ func TestTheLastLineOfARankThatLeftSilently(t *testing.T) {
 		require.Equal(t, 3, *r.RootRank, name)
 		require.Contains(t, r.RootLine, c.line, name)
 	}
+	r := ofFolder(t, map[string]string{
+		"logs/rank0.log": lost, "logs/rank1.log": lost, "logs/rank2.log": dated + "2026-11-23 10:00:09,130 CRITICAL pretrain: the vocabulary has 3 tokens\n",
+		"slurm-7.out": "srun: error: gpu1: tasks 0-1: Exited with exit code 1\n",
+	})
+	require.Equal(t, outcome.UserException, r.Class)
+	require.Equal(t, "cause", r.Evidence[0].Why)
 }

@@ -49,13 +49,9 @@ func (j *job) ownReason(launchers *scan.Event, live []*scan.Event) *scan.Event {
 // departure returns what a rank wrote just before its process ended by itself, as an event like another
 // one, or nil; and whether the process ended by itself.
 func (j *job) departure(rank int, like *scan.Event) (said *scan.Event, left bool) {
-	last := logfile.LastAttempts(j.src.Files())
 	for i, f := range j.files {
-		if rank < 0 || logfile.Earlier(j.src.Logs[i].Name, last) {
-			continue
-		}
 		for _, d := range f.Departures {
-			if j.rankOf(i, d.Tag) != rank {
+			if rank < 0 || j.rankOf(i, d.Tag) != rank {
 				continue
 			}
 			if left = true; d.Said.Text != "" {
@@ -84,7 +80,7 @@ func (j *job) logged(v verdict) verdict {
 	case says && !j.loggedBefore(v.event):
 		v.class, v.why, v.onlyLast = outcome.UserException, "first cause", false
 	case fatal:
-		v.class, v.why = outcome.UserException, report.OwnWords
+		v.class, v.why, v.onlyLast = outcome.UserException, report.OwnWords, false
 	}
 	return v
 }
@@ -121,7 +117,7 @@ func (j *job) partingWords(rank int) (words *scan.Event) {
 		for t, m := range f.LastBy {
 			_, text := logline.CutTag(m.Text)
 			switch r := j.rankOf(i, t); {
-			case j.old[i] || r < 0 || pattern.AgentLine(text):
+			case j.old[i] || r < 0 || pattern.AgentLine(text), slices.ContainsFunc(f.Departures, func(d scan.Departure) bool { return d.Off == m.Off }):
 			case r != rank:
 				common[logline.Template(text)] = struct{}{}
 			case words == nil || words.Before.Before(m.At) || words.File == i && words.Off < m.Off:

@@ -76,7 +76,7 @@ func (j *job) slurmEnd(live []*scan.Event) (verdict, bool) {
 func (j *job) stuck(live []*scan.Event) bool {
 	return slices.ContainsFunc(live, func(e *scan.Event) bool {
 		return e.Class == outcome.NCCLTimeout && e.Weight >= pattern.TimedOut && e.Weight < pattern.Death &&
-			e.Form != pattern.Bare && j.progressSince(e) == 0 && j.after(e) != wentOn
+			e.Form != pattern.Bare && j.progressSince(e) == 0 && j.after(e) == noSign
 	})
 }
 

@@ -37,6 +37,8 @@ func TestTheRemainingTimeFollowsTheRunsOwnPace(t *testing.T) {
 		"nothing yet":                     {"", 0, false},
 		"no end is said":                  {"iteration 3 | elapsed time per iteration (ms): 30000.0 |\n", 0, false},
 		"the clock, a minute each":        {at(clock(1), 1) + at(clock(2), 2) + at(clock(3), 3), 7 * time.Minute, true},
+		"the clock, with an evaluation":   {at(clock(1), 1) + at(clock(2), 2) + at(clock(3), 3) + at(clock(7), 4), 12 * time.Minute, true},
+		"no clock, and a slow beginning":  {strings.ReplaceAll(at("", 1)+at("", 2), "30000", "90000") + at("", 3) + at("", 4), 3 * time.Minute, true},
 		"the clock, some lines missing":   {at(clock(1), 1) + at(clock(9), 5), 10 * time.Minute, true},
 		"no clock":                        {at("", 1) + at("", 2), 4 * time.Minute, true},
 		"no clock at first":               {at("", 1) + at(clock(9), 2), 4 * time.Minute, true},

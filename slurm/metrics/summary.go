@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// A Summary is a run in a few numbers. Means leave out the first tenth of the iterations, at most 20,
-// which are slower.
+// A Summary is a run in a few numbers. Those of the pace leave out the first reports (see warmUp), which are slower.
 type Summary struct {
 	Name         string   `json:"name"`
 	Iterations   int      `json:"iterations"`
@@ -109,11 +108,11 @@ func (r Run) ETA() (time.Duration, bool) {
 	if left <= 0 {
 		return 0, true
 	}
-	from := r.Iterations[warmUp(n)]
+	from := r.Iterations[min(n/10, 20)] // the time of the first iteration lies before its report
 	if from.Time != nil && last.Time != nil && last.N > from.N && last.Time.After(*from.Time) {
 		return time.Duration(float64(last.Time.Sub(*from.Time)) / float64(last.N-from.N) * float64(left)), true
 	}
-	if ms := quantile(values(r.Iterations, Elapsed), 0.5); ms != nil {
+	if ms := quantile(values(r.Iterations[warmUp(n):], Elapsed), 0.5); ms != nil {
 		return time.Duration(*ms * float64(left) * float64(time.Millisecond)), true
 	}
 	return 0, false

@@ -32,26 +32,37 @@ func (s *scanner) complains(m Mark, text string, h pattern.Hits) {
 // A Departure is a process that ends by itself, as sys.exit("…") makes it do: the interpreter destroys its
 // communicators, of which PyTorch warns.
 type Departure struct {
-	Tag  logline.Tag // of the warning
-	Said Mark        // what the process wrote just before; without text if it may have written nothing
+	Mark      // the warning
+	Said Mark // what the process wrote just before; without text if it may have written nothing
 }
+
+// exitWarning is in PyTorch's warning of a process that ends with its communicators.
+const exitWarning = "destroy_process_group() was not called before program exit"
 
 // departs keeps the departures of processes.
 func (s *scanner) departs(m Mark, text string) {
-	if strings.Contains(text, "destroy_process_group() was not called before program exit") && len(s.Departures) < 1<<10 {
-		said, before := s.previous, s.previousText
+	if strings.Contains(text, exitWarning) && len(s.Departures) < 1<<10 {
+		said := s.previous
 		t := said.Tag
 		another := t.Label != m.Tag.Label || t.Local != m.Tag.Local || t.Host != m.Tag.Host || t.Rank >= 0 && t.Rank != m.Tag.Rank
-		if another || strings.HasPrefix(before, " ") || libraryLog.MatchString(before) || iteration.MatchString(before) {
+		if another || !isParting(s.previousText) {
 			said = Mark{}
 		}
-		s.Departures = append(s.Departures, Departure{m.Tag, said})
+		s.Departures = append(s.Departures, Departure{m, said})
 	}
 	s.previous, s.previousText = m, text
 }
 
-// libraryLog matches the beginning of a line of a C++ library's logger (glog), and of a warning of Python.
-var libraryLog = lazy.New(`^\[?[IWEF]\d{4} |^\S+:\d+: \w*Warning: `)
+// isParting reports whether a line may tell why a program ends: no launcher or library wrote it, and it is no table,
+// no line logged below error and no report of progress.
+func isParting(text string) bool {
+	return !strings.HasPrefix(text, " ") && pattern.FormOf(text) < pattern.Report && !pattern.AgentLine(text) &&
+		!libraryLog.MatchString(text) && !iteration.MatchString(text)
+}
+
+// libraryLog matches the beginning of a line of a C++ library's logger (PyTorch's own writes March as 3), of NCCL, and of
+// a warning of Python.
+var libraryLog = lazy.New(`^\[?[IWEF]\d{3,4} |^\S+ \[\d+\] NCCL |^\S+:\d+: \w*Warning: `)
 
 // iteration matches the report of a program on one iteration.
 var iteration = lazy.New(`(?i)\b(?:iter(?:ation)?|step|epoch)\b\D{0,3}\d`)

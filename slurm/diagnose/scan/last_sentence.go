@@ -12,7 +12,8 @@ import (
 // once a launcher has reported a failure after it: in standard error, it may be the one with which sys.exit ended a process.
 func (s *scanner) sentences(m Mark, text string) {
 	switch {
-	case s.said.Text != "" && s.Failed != nil && s.Failed.Off > s.said.Off && isSentence(s.saidText), pattern.AgentLine(text), strings.Contains(text, " closing signal "):
+	case s.said.Text != "" && s.Failed != nil && s.Failed.Off > s.said.Off && isSentence(s.saidText), pattern.AgentLine(text), strings.Contains(text, " closing signal "),
+		strings.Contains(text, exitWarning): // it follows the sentence
 	default:
 		s.said, s.saidText = m, text
 	}

@@ -255,7 +255,7 @@ func (s *scanner) scan(w logfile.Window) {
 				s.recent = append(s.recent[:0], s.recent[s.keep:]...)
 			}
 			s.recent = append(s.recent, span{int(off - w.Off), int(off-w.Off) + end, off})
-			s.lastOff = off
+			s.lastOff, s.previous.Text = off, ""
 			s.reported, s.reports = s.told, true
 		} else {
 			s.physical(bounded(line), off) // an empty line too, because it ends a block
