@@ -287,7 +287,9 @@ func (c *Config) activations(s *Shape, stage int) (bytes, inFlight float64) {
 	each := float64(max(c.RecomputeNumLayers.Or(1), 1))
 	if c.RecomputeMethod.V == "block" {
 		recomputed := math.Min(each, n)
-		return inFlight * (recomputed*checkpoint + (n-recomputed)*layer), inFlight
+		kept := n - recomputed
+		// Where every layer is recomputed, the backward pass still holds one of them.
+		return inFlight*(recomputed*checkpoint+kept*layer) + max(0, 1-kept)*layer, inFlight
 	}
 	// Memory holds one checkpoint for every group of layers, and the activations of
 	// the group that the backward pass is recomputing.

@@ -95,6 +95,9 @@ func TestMemoryDependsOnFlags(t *testing.T) {
 	less(PartActivations, "--recompute-granularity selective --recompute-modules mlp layernorm")
 	less(PartActivations, "--context-parallel-size 2")
 	less(PartActivations, "--fp8-format hybrid")
+	const full = "--recompute-granularity full --recompute-num-layers "
+	require.InEpsilon(t, memory(full+"1 --recompute-method uniform").Part(PartActivations), memory(full+"16 --recompute-method block").Part(PartActivations), 1e-9,
+		"all 16 layers of the stage are recomputed one by one, either way")
 	less(PartGradients, "--grad-reduce-in-bf16")
 	less(PartParameters, "--tensor-model-parallel-size 4")
 	less(PartParameters, "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params")

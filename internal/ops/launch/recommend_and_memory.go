@@ -206,7 +206,7 @@ type MemoryOut struct {
 	GPU     string  `json:"gpu,omitempty"`
 	GPUGiB  float64 `json:"gpu_gib,omitempty"`
 	// FP32 says that neither --bf16 nor --fp16 is given, which more than doubles the memory.
-	FP32 bool `json:"fp32,omitempty"`
+	FP32 bool `json:"-"`
 	// Megatron is the release by which the arguments were read.
 	Megatron *Judged `json:"megatron,omitempty"`
 }
