@@ -288,7 +288,7 @@ fitted to these runs. ` + "`knowledge/rules/testdata/measured.jsonl`" + ` has th
   log assumes that Mamba mixers are twice as wide as the hidden size, whatever their heads. Our TFLOP/s follow the log, our times do not. Latent
   attention counts with its own widths, a window with the tokens in it, and each depth of multi-token prediction with the experts that a token uses.
 - The speed is shown with the range of these runs: 0.85 to 1.20 of the estimate for dense models, 0.75 to 1.35 for experts. No speed is shown where
-  no similar run was published: GPUs before Ampere, GPUs without NVLink, experts on Ampere, and FP8 by blocks.
+  no similar run was published: GPUs before Ampere, GPUs without NVLink, experts on Ampere, FP8 by blocks, and fp32.
 - The estimate assumes a tuned layout: CUDA graphs and grouped kernels on Blackwell, and the best virtual stages, micro-batch and recompute that fit.
 
 ## What is not modelled
