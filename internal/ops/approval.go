@@ -130,9 +130,10 @@ func (c *Call) RequireAgreed(script string) error {
 
 // Approved returns who has approved exactly this call, or "" where nobody has. The same
 // call means the same caller, operation, arguments (the idempotency key aside), script
-// digest and things shown, of which some may be gone by now. The first call stores a request, which then waits for its decision;
-// repeated calls before the decision find the same request. An approval serves one
-// call, and none that can use more than was shown by now: such a call is a new request.
+// digest and things shown, of which some may be gone by now. The first call stores a
+// request, which then waits for its decision; repeated calls before the decision find
+// the same request. An approval serves one call, and none that can use more than was
+// shown by now: such a call is a new request.
 // A refusal is returned as an error once; after that, the same call is a new request,
 // too.
 func (s *Service) Approved(

@@ -383,3 +383,28 @@ func TestAnApprovalOfSeveralThingsIsGoodForThoseThatAreLeft(t *testing.T) {
 		require.Empty(t, ask(agent, asked), "it is good once")
 	}
 }
+
+// Of two requests that both showed what is left, the one that was decided counts.
+func TestADecidedRequestCountsBeforeOneThatWaits(t *testing.T) {
+	for _, decided := range []string{"+1,2", "+2,3"} {
+		s, _, _ := approvalService(t)
+		ask := func(digest string) string {
+			by, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Mine: true}, "", shown, digest, nil)
+			require.NoError(t, err)
+			return by
+		}
+		ask("+1,2")
+		ask("+2,3")
+		list, err := s.Approvals(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list, 2)
+		for _, a := range list {
+			if a.Digest == decided {
+				_, err = s.Decide(t.Context(), a.ID, operator, "T1/U5", true, "")
+				require.NoError(t, err)
+			}
+		}
+		require.Equal(t, "T1/U5", ask("+2"), decided)
+		require.Empty(t, ask("+2"), "the other request waits")
+	}
+}

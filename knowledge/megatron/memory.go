@@ -200,30 +200,30 @@ func (c *Config) stageParams(s *Shape, stage int) (dense, experts float64) {
 }
 
 // bytesPerParam returns the bytes of a weight, of its gradient and of its
-// optimizer state. The state is the fp32 copy and the two moments of Adam, or the
-// one of SGD.
+// optimizer state. The state is the fp32 copy of a shorter weight, and the two moments
+// of Adam or the one of SGD and Lion.
 func (c *Config) bytesPerParam() (param, grad, state float64) {
 	state = dtypeBytes(c.ExpAvgDtype) + dtypeBytes(c.ExpAvgSqDtype)
-	if c.Optimizer == "sgd" {
+	if c.Optimizer == "sgd" || c.Optimizer == "lion" {
 		state = 4
 	}
-	if c.fp32() {
-		return 4, 4, state
+	param, grad = 4, 4
+	if !c.FP32() {
+		param = c.weightBytes()
+		if !c.AccumulateAllreduceGradsInFp32 || c.MainGradsDtype == "bf16" {
+			grad = 2
+		}
+		state += dtypeBytes(c.MainParamsDtype)
 	}
-	grad = 2
-	if c.AccumulateAllreduceGradsInFp32 && c.MainGradsDtype != "bf16" {
-		grad = 4
-	}
-	state += dtypeBytes(c.MainParamsDtype)
 	if c.OptimizerCpuOffload {
 		state *= 1 - c.OptimizerOffloadFraction
 	}
-	return c.weightBytes(), grad, state
+	return param, grad, state
 }
 
-// fp32 reports whether weights and activations are kept in fp32: neither --bf16 nor
+// FP32 reports whether weights and activations are kept in fp32: neither --bf16 nor
 // --fp16 is given.
-func (c *Config) fp32() bool { return c.ParamsDtype == "torch.float32" }
+func (c *Config) FP32() bool { return c.ParamsDtype == "torch.float32" }
 
 // weightBytes returns the bytes of a weight that is not trained in fp32. Where
 // matrix products run in 8 or 4 bits, Megatron keeps a copy of the bf16 weight in
@@ -275,7 +275,7 @@ func (c *Config) activations(s *Shape, stage int) (bytes, inFlight float64) {
 	inFlight = c.inFlight(stage)
 	checkpoint := c.checkpointBytes(s)
 	layer := c.layerActivations(s)
-	if c.fp32() { // the counts are those of two bytes an element
+	if c.FP32() { // the counts are those of two bytes an element
 		checkpoint, layer = 2*checkpoint, 2*layer
 	}
 	if c.CPUOffload { // one more layer is in transfer
@@ -287,7 +287,9 @@ func (c *Config) activations(s *Shape, stage int) (bytes, inFlight float64) {
 	each := float64(max(c.RecomputeNumLayers.Or(1), 1))
 	if c.RecomputeMethod.V == "block" {
 		recomputed := math.Min(each, n)
-		return inFlight * (recomputed*checkpoint + (n-recomputed)*layer), inFlight
+		kept := n - recomputed
+		// Where every layer is recomputed, the backward pass still holds one of them.
+		return inFlight*(recomputed*checkpoint+kept*layer) + max(0, 1-kept)*layer, inFlight
 	}
 	// Memory holds one checkpoint for every group of layers, and the activations of
 	// the group that the backward pass is recomputing.
@@ -371,24 +373,31 @@ func (c *Config) attentionActivations(s *Shape, inputBytes float64) float64 {
 	}
 	inside := qkv + out
 	if c.unfusedAttention() && !c.recomputes("core_attn") {
-		inside += keptScoreBytes * float64(s.Heads) * float64(s.Seq) / float64(max(c.CP, 1))
+		inside += c.keptScoreBytes() * float64(s.Heads) * float64(s.Seq) / float64(max(c.CP, 1))
 	}
 	return outside/c.sequenceShards() + inside/float64(max(c.TP, 1))
 }
 
 // unfusedAttention reports whether the attention scores exist in memory, one for each
-// head and pair of tokens. Megatron's own layers know no other attention.
+// head and pair of tokens. Megatron's own layers know no other attention, and
+// Transformer Engine's other kernels take neither fp32 nor a GPU before Ampere.
 func (c *Config) unfusedAttention() bool {
-	return c.AttentionBackend == "unfused" || c.AttentionBackend == "local" || c.TransformerImpl == "local"
+	return c.AttentionBackend == "unfused" || c.AttentionBackend == "local" || c.TransformerImpl == "local" ||
+		c.FP32() || c.Arch > 0 && c.Arch < 8
 }
 
-// The bytes of an attention score that a layer keeps for its backward pass, and of
-// one in the layer whose backward pass runs. Both were measured on an H100
-// (docs/accuracy.md).
-const (
-	keptScoreBytes  = 5
-	scoreBytesInUse = 10
-)
+// scoreBytesInUse is the bytes of an attention score in the layer whose backward pass
+// runs. It was measured on an H100 (docs/accuracy.md).
+const scoreBytesInUse = 10
+
+// keptScoreBytes returns the bytes of an attention score that a layer keeps for its
+// backward pass: the softmax, and with dropout its mask and result.
+func (c *Config) keptScoreBytes() float64 {
+	if c.AttentionDropout > 0 {
+		return 5
+	}
+	return 2
+}
 
 // scoresInUse returns the memory that unfused attention takes in the layer whose
 // backward pass runs, beyond what activations counts.
@@ -398,9 +407,9 @@ func (c *Config) scoresInUse(s *Shape) float64 {
 	}
 	each := float64(scoreBytesInUse)
 	if !c.recomputes("core_attn") {
-		each -= keptScoreBytes
+		each -= c.keptScoreBytes()
 	}
-	if c.fp32() {
+	if c.FP32() {
 		each *= 2
 	}
 	return each * float64(s.Heads) * float64(s.Seq) / float64(max(c.CP, 1)) * c.tokens(s) / float64(max(c.TP, 1))
@@ -465,14 +474,16 @@ func (c *Config) logits(s *Shape, stage int) float64 {
 	if stage != c.PP-1 {
 		return 0
 	}
-	bytes := 6 + 4*float64(s.MTP)
+	each := 2.0
+	if c.FP32() {
+		each = 4
+	}
+	bytes := each + 4*float64(1+s.MTP)
 	switch {
 	case c.CrossEntropyLossFusion && c.CrossEntropyFusionImpl == "te":
-		bytes = 2 * float64(1+s.MTP)
+		bytes = each * float64(1+s.MTP)
 	case c.CrossEntropyLossFusion:
 		bytes += 4
-	case c.fp32():
-		bytes += 2
 	}
 	return bytes * c.tokens(s) * float64(s.Vocab) / float64(max(c.TP, 1))
 }

@@ -95,6 +95,9 @@ func TestMemoryDependsOnFlags(t *testing.T) {
 	less(PartActivations, "--recompute-granularity selective --recompute-modules mlp layernorm")
 	less(PartActivations, "--context-parallel-size 2")
 	less(PartActivations, "--fp8-format hybrid")
+	const full = "--recompute-granularity full --recompute-num-layers "
+	require.InEpsilon(t, memory(full+"1 --recompute-method uniform").Part(PartActivations), memory(full+"16 --recompute-method block").Part(PartActivations), 1e-9,
+		"all 16 layers of the stage are recomputed one by one, either way")
 	less(PartGradients, "--grad-reduce-in-bf16")
 	less(PartParameters, "--tensor-model-parallel-size 4")
 	less(PartParameters, "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params")
@@ -107,6 +110,53 @@ func TestMemoryDependsOnFlags(t *testing.T) {
 	require.Zero(t, last.logits(&shape, 0), "logits are the last stage's")
 	require.Positive(t, last.logits(&shape, 1))
 	require.InDelta(t, plain.GiB(), last.GiBOf(&shape), 1e-9)
+}
+
+// Transformer Engine has no kernel for fp32, nor for a GPU before Ampere, that keeps the
+// attention scores out of memory.
+func TestAttentionScoresExistWhereNoKernelAvoidsThem(t *testing.T) {
+	base := strings.ReplaceAll(small, "--bf16", "") + " --transformer-impl transformer_engine "
+	kept := func(more string, arch int) float64 {
+		c := effective(t, 8, base+more)
+		c.Arch = arch
+		return c.Memory().Part(PartActivations)
+	}
+	for _, unfused := range []float64{kept("", 9) / 2, kept("--fp16", 7)} {
+		require.InEpsilon(t, kept("--fp16 --attention-backend unfused", 9), unfused, 0.05)
+		require.Greater(t, unfused, 2*kept("--fp16", 9))
+	}
+	require.Equal(t, kept("--fp16", 8), kept("--fp16", 0), "an unknown GPU is a current one")
+}
+
+// The logits in fp32 are as large as their gradient, whatever computes the loss.
+func TestLogitsInFP32(t *testing.T) {
+	logits := func(flags string) float64 {
+		c := effective(t, 8, strings.ReplaceAll(small, "--bf16", "")+" "+flags)
+		s := c.Shape()
+		return c.logits(&s, c.PP-1) / (c.tokens(&s) * float64(s.Vocab) / float64(c.TP))
+	}
+	for flags, bytes := range map[string][2]float64{ // in bf16, in fp32
+		"":                            {6, 8},
+		"--cross-entropy-loss-fusion": {10, 12},
+		"--cross-entropy-loss-fusion --cross-entropy-fusion-impl te": {2, 4},
+	} {
+		require.InDeltaSlice(t, bytes[:], []float64{logits(flags + " --bf16"), logits(flags)}, 1e-9, flags)
+	}
+}
+
+// The optimizers that keep one number a weight, and fp32 weights, whose state may be offloaded
+// too.
+func TestOptimizerStateOfEachOptimizer(t *testing.T) {
+	state := func(flags string) float64 {
+		_, _, state := effective(t, 8, strings.ReplaceAll(small, "--bf16", "")+" "+flags).bytesPerParam()
+		return state
+	}
+	for flags, bytes := range map[string]float64{
+		"--bf16": 12, "--bf16 --optimizer sgd": 8, "--bf16 --optimizer lion": 8, "": 8, "--optimizer sgd": 4,
+		"--optimizer-cpu-offload --optimizer-offload-fraction 0.5": 4,
+	} {
+		require.InDelta(t, bytes, state(flags), 1e-9, flags)
+	}
 }
 
 // An expert part keeps less when some of it is recomputed: the activation
@@ -129,11 +179,13 @@ func TestActivationsForEachToken(t *testing.T) {
 		"--expert-model-parallel-size 8 --micro-batch-size 1 --global-batch-size 256 "
 	const (
 		input   = 4 * 7168 // of the norm and of the projection after it
+		mask    = 7168     // of dropout
 		latent  = 2 * (1536 + 512 + 64)
 		qkv     = 2 * 128 * (2*192 + 128)
 		out     = 2 * 128 * 128
-		scores  = 5 * 128 * 4096
-		routed  = 2 * 7168 * 2 // to both tensor-parallel ranks of an expert
+		scores  = 2 * 128 * 4096 // the softmax
+		dropped = 3 * 128 * 4096 // dropout's mask and result
+		routed  = 2 * 7168 * 2   // to both tensor-parallel ranks of an expert
 		expert  = 6 * 2048
 		product = 2 * 2048 // output of an expert's activation function
 	)
@@ -141,6 +193,9 @@ func TestActivationsForEachToken(t *testing.T) {
 		"": {(input + latent + qkv + out) / 2, (input + 6*18432) / 2, (input + 8*(routed+expert) + expert) / 2},
 		"--attention-backend unfused": {
 			(input + latent + qkv + out + scores) / 2, (input + 6*18432) / 2, (input + 8*(routed+expert) + expert) / 2,
+		},
+		"--attention-backend unfused --attention-dropout 0.1": {
+			(input + mask + latent + qkv + out + scores + dropped) / 2, (input + mask + 6*18432) / 2, (input + mask + 8*(routed+expert) + expert) / 2,
 		},
 		"--recompute-granularity selective --recompute-modules mla_up_proj mlp moe_act": {
 			(input + latent + out) / 2, input / 2, (input + 8*(routed+expert-product) + expert) / 2,

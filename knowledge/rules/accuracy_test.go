@@ -268,10 +268,11 @@ is a third more than in Megatron's log and our estimates.
 %s
 ## Peaks that we measured
 
-Megatron-Core 0.19 with PyTorch 2.11 on one H100, three steps each; ranks share the GPU. Without Transformer Engine and Apex: the layers are Megatron's
-own (--transformer-impl local), whose attention keeps its scores. With Transformer Engine the scores are absent, and the rest is counted alike. GB that
-PyTorch allocates on the fullest rank at most; without CUDA's context (0.65 GB of a process) and NCCL's buffers (0.5 GB over sockets). The allowances for
-fp32, SGD, the attention's scores and Megatron's fused loss were fitted to these runs. ` + "`knowledge/rules/testdata/measured.jsonl`" + ` has the arguments.
+Megatron-Core 0.19 with PyTorch 2.11 on one H100, four steps each; ranks share the GPU. Without Transformer Engine and Apex: the layers are Megatron's
+own (--transformer-impl local), whose attention keeps its scores. With Transformer Engine the scores are absent, unless the run is in fp32 or the GPU is
+older than Ampere, and the rest is counted alike. The numbers are the GB that PyTorch allocates on the fullest rank at most, without CUDA's context
+(0.65 GB of a process) and NCCL's buffers (0.5 GB over sockets). The allowances for fp32, SGD, the attention's scores and Megatron's fused loss were
+fitted to these runs. ` + "`knowledge/rules/testdata/measured.jsonl`" + ` has the arguments.
 
 | run | ranks | measured, GB | ours |
 |---|---|---|---|
@@ -287,7 +288,7 @@ fp32, SGD, the attention's scores and Megatron's fused loss were fitted to these
   log assumes that Mamba mixers are twice as wide as the hidden size, whatever their heads. Our TFLOP/s follow the log, our times do not. Latent
   attention counts with its own widths, a window with the tokens in it, and each depth of multi-token prediction with the experts that a token uses.
 - The speed is shown with the range of these runs: 0.85 to 1.20 of the estimate for dense models, 0.75 to 1.35 for experts. No speed is shown where
-  no similar run was published: GPUs before Ampere, GPUs without NVLink, experts on Ampere, and FP8 by blocks.
+  no similar run was published: GPUs before Ampere, GPUs without NVLink, experts on Ampere, FP8 by blocks, and fp32.
 - The estimate assumes a tuned layout: CUDA graphs and grouped kernels on Blackwell, and the best virtual stages, micro-batch and recompute that fit.
 
 ## What is not modelled

@@ -351,7 +351,7 @@ func (s *search) measured(c *cfg) (low, high float64, ok bool) {
 	switch {
 	case s.gpu.Arch < 8 || s.gpu.Arch > 10 || s.gpu.NVLinkGBs < 400:
 		return 0, 0, false
-	case s.gpu.Arch == 8 && c.Experts > 0, c.Fp8.OK && c.Fp8Recipe == "blockwise":
+	case s.gpu.Arch == 8 && c.Experts > 0, c.Fp8.OK && c.Fp8Recipe == "blockwise", c.FP32():
 		return 0, 0, false
 	case c.Experts > 0:
 		return 0.75, 1.35, true

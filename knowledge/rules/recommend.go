@@ -196,7 +196,7 @@ func (s *search) prepare() error {
 		o.MicroBatchSize = megatron.Some(1)
 	}
 	o.TensorModelParallelSize, o.PipelineModelParallelSize, o.ContextParallelSize, o.ExpertModelParallelSize = 1, 1, 1, 1
-	if !o.UseDistributedOptimizer && !o.UseTorchFsdp2 && !o.UseMegatronFsdp && !o.FreezeAllLayers && (o.Optimizer == "adam" || o.Optimizer == "sgd") {
+	if !o.UseDistributedOptimizer && !o.UseTorchFsdp2 && !o.UseMegatronFsdp && !o.FreezeAllLayers && o.Optimizer == "adam" {
 		s.sharded, o.UseDistributedOptimizer = true, true
 	}
 	c := s.base.Effective()

@@ -68,6 +68,14 @@ func TestSpeedRangeNeedsMeasuredRuns(t *testing.T) {
 	}
 }
 
+// No run in fp32 was published: the speed of bf16 would be wrong for it.
+func TestNoSpeedIsToldInFP32(t *testing.T) {
+	r, err := Recommend(Question{Argv: strings.Fields(strings.ReplaceAll(models["Llama 3 8B"], "--bf16", "") + " --global-batch-size 128"), GPUs: 64, GPU: "h100"})
+	require.NoError(t, err)
+	require.NotEmpty(t, r.Options)
+	require.Zero(t, r.Options[0].High)
+}
+
 // Context parallelism leaves fewer tokens than usual on a rank where no layout fits
 // otherwise.
 func TestLongSequencesUseMoreContextParallelism(t *testing.T) {

@@ -164,6 +164,10 @@ func TestRecommendAddsTheDistributedOptimizer(t *testing.T) {
 		require.Equal(t, with.Options[i].Layout, o.Layout)
 		require.Equal(t, o.DP*o.CP > 1, strings.Contains(strings.Join(o.Flags, " "), added), "%s: %v", o.Layout, o.Flags)
 	}
+	sgd, err := Recommend(Question{Argv: strings.Fields(bare + " --optimizer sgd"), GPUs: 8, GPU: "h100"})
+	require.NoError(t, err)
+	require.NotEmpty(t, sgd.Options)
+	require.NotContains(t, sgd.Options[0].Flags, added, "the distributed optimizer asserts that it shards Adam")
 	// FSDP shards the optimizer itself.
 	fsdp, err := Recommend(Question{Argv: strings.Fields(bare + shardedGrads), GPUs: 8, GPU: "h100"})
 	require.NoError(t, err)

@@ -205,6 +205,8 @@ type MemoryOut struct {
 	HighGiB float64 `json:"high_gib"`
 	GPU     string  `json:"gpu,omitempty"`
 	GPUGiB  float64 `json:"gpu_gib,omitempty"`
+	// FP32 says that neither --bf16 nor --fp16 is given, which more than doubles the memory.
+	FP32 bool `json:"-"`
 	// Megatron is the release by which the arguments were read.
 	Megatron *Judged `json:"megatron,omitempty"`
 }
@@ -251,7 +253,7 @@ func memory(_ context.Context, c *ops.Call, in MemoryIn) (MemoryOut, error) {
 			lang.Text{EN: "give these in the specification, or a model by name: `memory --recipe llama3-8b`", ZH: "请在作业规格中给出这些参数，或按名称指定模型：`memory --recipe llama3-8b`"})
 	}
 	low, high := config.Band()
-	out.Memory = config.Memory()
+	out.Memory, out.FP32 = config.Memory(), config.FP32()
 	out.TotalGiB = out.GiB()
 	out.LowGiB, out.HighGiB = out.TotalGiB*low, out.TotalGiB*high
 	return out, c.WriteFile("png", in.PNG, func(w io.Writer) error {
@@ -277,10 +279,18 @@ func (o MemoryOut) View(l lang.Lang) view.Doc {
 		s.Facts = append(s.Facts, view.Fact{Name: cmp.Or(partNames[p.Name].In(l), p.Name), Value: fmt.Sprintf("%8.2f GiB  %s", p.Bytes/(1<<30), bar(p.Bytes, o.Bytes))})
 	}
 	d.Sections = []view.Section{s}
+	if o.FP32 {
+		d.Sections = append(d.Sections, view.Section{Text: textFP32.In(l)})
+	}
 	if o.Megatron != nil {
 		d.Sections = append(d.Sections, o.Megatron.section(l))
 	}
 	return d
+}
+
+var textFP32 = lang.Text{
+	EN: "Neither --bf16 nor --fp16 is given: weights and activations are in fp32, and no attention kernel keeps the scores out of memory.",
+	ZH: "没有使用 --bf16 或 --fp16：权重与激活值均为 fp32，且没有注意力内核能避免在显存中保存注意力分数。",
 }
 
 var partNames = map[string]lang.Text{
