@@ -127,9 +127,10 @@ mcp: {tokens: [{file: %s, id: nightly, user: %s}]}
 		require.NoError(t, err)
 		require.LessOrEqual(t, id, len(names), "more jobs than submissions")
 	}
+	// A server that takes over from one that was killed after the submission answers "had been submitted to local already".
 	told := func(st slacktest.State, name string) (n int) {
 		for _, m := range st.Messages {
-			if m.Thread == "" && strings.Contains(fmt.Sprint(m.Text, m.Blocks), name) && strings.Contains(fmt.Sprint(m.Text, m.Blocks), "submitted to local as job") {
+			if m.Thread == "" && strings.Contains(fmt.Sprint(m.Text, m.Blocks), name) && strings.Contains(fmt.Sprint(m.Text, m.Blocks), "submitted to local ") {
 				n++
 			}
 		}
