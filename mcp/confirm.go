@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash"
+	"maps"
 	"reflect"
 	"strconv"
 	"strings"
@@ -313,17 +314,37 @@ type tokens struct {
 
 	mu    sync.Mutex
 	spent map[string]time.Time // when each expires, by token bytes
+	lists map[string]agreement // agreements too long for a token, by their digest
 }
+
+// An agreement is what a question showed, until the last token that refers to it expires.
+type agreement struct {
+	shown string
+	until time.Time
+}
+
+// longest is the length of the longest agreement that a token carries itself: a script's
+// digest and a few jobs. An agent has to read a token and to repeat it.
+const longest = 160
 
 func newTokens() *tokens {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails: the program would end
-	return &tokens{macs: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}, now: time.Now, spent: map[string]time.Time{}}
+	return &tokens{macs: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}, now: time.Now, spent: map[string]time.Time{}, lists: map[string]agreement{}}
 }
 
-// issue returns the token of one call. The token carries the digest of the script that
-// the question showed, if it showed one.
+// issue returns the token of one call. The token carries what the question showed: the
+// digest of a script, and a list of things or, if that is long, the list's digest.
 func (t *tokens) issue(digest []byte, script string) string {
+	if len(script) > longest {
+		sum := sha256.Sum256([]byte(script))
+		key := "#" + base64.RawURLEncoding.EncodeToString(sum[:16])
+		t.mu.Lock()
+		t.forget()
+		t.lists[key] = agreement{script, t.now().Add(tokenLife)}
+		t.mu.Unlock()
+		script = key
+	}
 	head := make([]byte, 16) // expiry, then a nonce
 	binary.BigEndian.PutUint64(head, uint64(t.now().Add(tokenLife).Unix()))
 	_, _ = rand.Read(head[8:])
@@ -359,14 +380,20 @@ func (t *tokens) spend(token string, digest []byte) (script string, err error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for k, u := range t.spent {
-		if now.After(u) {
-			delete(t.spent, k)
-		}
-	}
+	t.forget()
 	if _, twice := t.spent[string(raw)]; twice {
 		return "", fmt.Errorf("the confirmation was used already")
 	}
 	t.spent[string(raw)] = until
+	if list, long := t.lists[script]; long {
+		return list.shown, nil
+	}
 	return script, nil
+}
+
+// forget drops what no valid token refers to. The caller holds mu.
+func (t *tokens) forget() {
+	now := t.now()
+	maps.DeleteFunc(t.spent, func(_ string, until time.Time) bool { return now.After(until) })
+	maps.DeleteFunc(t.lists, func(_ string, a agreement) bool { return now.After(a.until) })
 }

@@ -74,6 +74,15 @@ func TestWhatATokenConfirms(t *testing.T) {
 	require.Equal(t, "a1", agreed)
 	_, err = all.spend(token, digest(o, mine, in))
 	require.ErrorContains(t, err, "used already")
+
+	jobs := strings.Repeat("+4711,4712", 50)
+	token = all.issue(digest(o, mine, in), jobs)
+	require.Less(t, len(token), 100, "an agent repeats it")
+	_, err = all.spend(strings.Replace(token, "#", "#x", 1), digest(o, mine, in))
+	require.ErrorContains(t, err, "does not belong to this call")
+	agreed, err = all.spend(token, digest(o, mine, in))
+	require.NoError(t, err)
+	require.Equal(t, jobs, agreed)
 }
 
 // A command is shown as a tool call only if the tool has all of its arguments.
