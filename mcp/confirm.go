@@ -330,7 +330,10 @@ const longest = 160
 func newTokens() *tokens {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails: the program would end
-	return &tokens{macs: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}, now: time.Now, spent: map[string]time.Time{}, lists: map[string]agreement{}}
+	return &tokens{
+		macs: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}, now: time.Now,
+		spent: map[string]time.Time{}, lists: map[string]agreement{},
+	}
 }
 
 // issue returns the token of one call. The token carries what the question showed: the
