@@ -351,9 +351,9 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 		s.command(text, off)
 		s.begins(text, off)
 	}
-	s.complains(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text, h)
-	s.departs(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text)
-	s.restarted(t, text, Mark{Off: off, Text: raw, At: s.now, Tag: t}, h)
+	s.complains(m, text, h)
+	s.departs(m, text)
+	s.restarted(t, text, m, h)
 	if s.marks(t, text, raw, off, h) {
 		if s.said.Text != "" {
 			s.sentences(m, text)
