@@ -21,10 +21,9 @@ import (
 // limits (NotField) apply to a question without a term of the field.
 const (
 	minScore              = 0.20
-	offTopicShare         = 0.85
+	offTopicShare         = 1
 	minScoreNotField      = 0.30
 	offTopicShareNotField = 0.70
-	offTopicShareClear    = 1    // where the best card's score is at least clearScore
 	unknownWordsRaise     = 0.25 // added to minScore in proportion to words that no card has
 )
 
@@ -113,9 +112,7 @@ func (a *Answerer) nearest(ctx context.Context, question string, l lang.Lang) (n
 	switch {
 	case near[0].local:
 		least, share = minScore, 1 // the site's own text is on topic, whatever its subject
-	case near[0].Score >= clearScore:
-		least, share = minScore, offTopicShareClear
-	case library.BuiltIn().HasFieldTerm(question):
+	case near[0].Score >= clearScore || library.BuiltIn().HasFieldTerm(question):
 		least, share = minScore, offTopicShare
 	}
 	if !near[0].local {
