@@ -64,7 +64,12 @@ func TestPassagesAreNotRedundant(t *testing.T) {
 	require.LessOrEqual(t, full, 2, got.Answer)
 
 	require.Greater(t, len(ask(t, a, "--recompute-granularity and --recompute-method in one command").Passages), 1)
-	require.Len(t, ask(t, a, "what is the default of --dist-ckpt-workers").Passages, 1)
+
+	// The meaning of a flag and its default are one passage.
+	got = ask(t, a, "what is the default of --dist-ckpt-workers")
+	require.Len(t, got.Passages, 1)
+	require.Contains(t, got.Passages[0].Text, "--async-save")
+	require.Contains(t, got.Passages[0].Text, "default 1")
 }
 
 func TestDeclinedAnswerOffersTitles(t *testing.T) {

@@ -207,6 +207,10 @@ func (a *Answerer) rank(ctx context.Context, question string, l lang.Lang, n int
 		near = a.near.rerank(ctx, question, near, l)
 	}
 	if p, ok := flagPassage(question, l, near); ok {
+		if i := slices.IndexFunc(near, func(row Passage) bool { return row.id == p.id }); i >= 0 {
+			p.Text, p.URL, p.Card = near[i].Text+"\n"+p.Text, near[i].URL, near[i].Card
+			near = slices.Delete(near, i, i+1)
+		}
 		near, other = append([]Passage{p}, near...), 0
 	}
 	return near[:min(len(near), n)], other
