@@ -180,7 +180,7 @@ func TestLayoutOfAModelByName(t *testing.T) {
 	for _, q := range []string{
 		"how to convert a llama3 70b checkpoint from TP 8 to TP 4", "llama3 70b on 64 H100 runs out of memory, which TP?",
 		"Mixtral 8x7B on 16 H100 only 130 TFLOPS, what should I change", "llama3-8B 换了并行策略 loss 对不上,怎么办",
-		"how many GPUs for a 70B model", "llama3 70b learning rate",
+		"how many GPUs for a 70B model", "how long does llama3-8b take until the first step", "llama3 70b learning rate",
 	} {
 		r, ok := compute.Answer(q, lang.Of(q))
 		require.False(t, ok && r.Section == "Layout of a model", "%s: %s", q, r.Text)

@@ -19,11 +19,14 @@ var layoutAsked = lazy.New(`\b(?:which|what|best|good|right|optimal|recommend\w*
 	`|\bhow (?:should|do|would|to|can) (?:i |we |you )?(?:parallel|split|shard|lay)|^\W*(?:tp|pp|ep|cp|layout|parallel\w*)\b[^.?!;]{0,24}\bfor\b` +
 	`|how many (?:\S+ ){0,3}(?:gpus?|cards|nodes|machines|[abh]\d{2,3}s?)\b` +
 	`|\b(?:minimum|fewest|smallest|least) (?:number|count|gpus?|nodes|cards)|\benough\b|\bfits?\b` +
-	`|\b(?:expect\w*|typical|usual|reachable|should|what)\b[^.?!;]{0,32}\b(?:t?flops?|mfu|throughput)\b|\bhow (?:fast|long|many days)\b` +
+	`|\b(?:expect\w*|typical|usual|reachable|should|what)\b[^.?!;]{0,32}\b(?:t?flops?|mfu|throughput)\b|\bhow fast\b` +
 	`|\btokens? ?(?:per|/|a) ?s(?:ec\w*)?\b` +
 	`|(?:什么|哪[种个些]?|怎么|如何|怎样|多少|推荐|合适)[^。？；]{0,12}(?:并行|tp|pp|切)|(?:并行|tp|pp|切)[^。？；]{0,12}(?:怎么|如何|多少|几|推荐|合适)` +
 	`|(?:几|多少) ?(?:张|块|台|个)? ?(?:\S+ )?(?:卡|gpu|显卡|节点|机器|[abh]\d{2,3})|至少(?:要|需要)?(?:几|多少)|最少|够(?:吗|不够|用|训)|(?:放|装|跑|训)(?:得|不)(?:下|动|了)` +
-	`|(?:吞吐|算力利用率|mfu|flops)[^。？；]{0,8}(?:多少|多高|几)|多快|多久|多少天|多长时间|几天`)
+	`|(?:吞吐|算力利用率|mfu|flops)[^。？；]{0,8}(?:多少|多高|几)|多快`)
+
+// durationAsked matches questions for the time that a number of tokens takes.
+var durationAsked = lazy.New(`\bhow (?:long|many (?:days|hours|weeks))\b|多久|多少天|多长时间|几天`)
 
 // otherSubject matches questions that name a model's sizes but ask about something else: a
 // failure, a speed that is too low, a checkpoint, a command.
@@ -53,10 +56,11 @@ const usualBatch = 256
 // modelLayout answers which layout a model takes that is asked for by name, and where the
 // question gives no number of GPUs, from how many on it fits.
 func modelLayout(q *question) string {
-	if !layoutAsked.MatchString(q.low) || otherSubject.MatchString(q.low) {
+	m, rest, ok := recipes.Named(q.low)
+	tokens := tokensIn(rest)
+	if !layoutAsked.MatchString(q.low) && (tokens == 0 || !durationAsked.MatchString(q.low)) || otherSubject.MatchString(q.low) {
 		return ""
 	}
-	m, rest, ok := recipes.Named(q.low)
 	c := readConfig(tokensGiven.ReplaceAllString(rest, " ; ")) // without numbers that are no size of the layout
 	if !ok || c.TP+c.PP+c.CP+c.EP > 0 || c.GBS > 0 && c.MBS > 0 {
 		return ""
@@ -98,7 +102,7 @@ func modelLayout(q *question) string {
 	}
 	t += q.say(". By estimate this is the cheapest legal layout:\n`%s`\n", "。这是估算代价最低的合法配置:\n`%s`\n", strings.Join(append(o.Flags, w.given()...), " "))
 	t += published(q, w, gpus)
-	return w.duration(q, tokensIn(rest), o, gpus) + t + q.say("`%s` shows the others and why.", "`%s` 列出其他配置及理由。", w.command(gpus))
+	return w.duration(q, tokens, o, gpus) + t + q.say("`%s` shows the others and why.", "`%s` 列出其他配置及理由。", w.command(gpus))
 }
 
 // tokensGiven matches the number of tokens of a training.
