@@ -1,0 +1,54 @@
+package diagnose_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+)
+
+// below puts a task's label before each line, as srun --label does.
+func below(task, text string) string {
+	return task + ": " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+task+": ") + "\n"
+}
+
+// One rank leaves with 0, and the others lose it. Nobody reports on its exit, and on each other rank's somebody does.
+func TestTheRankForWhichNobodyAccountsLeft(t *testing.T) {
+	lost := diagnosetest.Raised(lostPeer)
+	steps := diagnosetest.Rounds(4, "0: iteration {n}/100 | lm loss: 2.1\n1: iteration {n}/100 | lm loss: 2.1\n2: iteration {n}/100 | lm loss: 2.1\n"+
+		"3: iteration {n}/100 | lm loss: 2.1\n4: iteration {n}/100 | lm loss: 2.1\n5: iteration {n}/100 | lm loss: 2.1\n")
+	const (
+		one   = "srun: error: gpu1: task 0: Exited with exit code 1\nsrun: launch/slurm: _step_signal: Terminating StepId=7.0\n"
+		ended = "srun: error: gpu1: tasks 1-2: Terminated\nsrun: error: gpu2: tasks 3,5: Terminated\n"
+	)
+	two := below("0", lost+lost+closing+exitedWith("gpu1", 1, 0, 0)) + below("1", lost+strings.ReplaceAll(exitedWith("gpu2", 1, 3, 3), "local_rank: 0", "local_rank: 1"))
+	for name, c := range map[string]struct {
+		log  string
+		rank any
+	}{
+		"srun, and one task of six":        {steps + below("0", lost) + one + ended, 4},
+		"srun, and two tasks of six":       {steps + below("0", lost) + one + strings.ReplaceAll(ended, "3,5", "5"), nil},
+		"srun, and no task":                {steps + below("0", lost) + one + strings.ReplaceAll(ended, "3,5", "3-5"), nil},
+		"srun, and the one that complains": {steps + below("0", lost) + below("4", lost) + one + ended, nil},
+		"torchrun, and one of two":         {two, 2},
+		"torchrun that ended it":           {two + below("1", closing), nil},
+		"torchrun, and it complains":       {two + below("1", lost), nil},
+		"torchrun, of which one is late":   {strings.Replace(two, below("0", lost), "", 1), nil},
+		"torchrun on a third node":         {"------------------------ arguments ------------------------\n  world_size ...................................... 6\n" + two, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := diagnosetest.Text(t, c.log)
+			if c.rank == nil {
+				require.NotEqual(t, "silent", r.Laggard)
+				return
+			}
+			require.Equal(t, outcome.UnknownExit, r.Class)
+			require.NotNil(t, r.RootRank)
+			require.Equal(t, c.rank, *r.RootRank)
+			require.Equal(t, "gpu2", *r.RootNode)
+		})
+	}
+}
