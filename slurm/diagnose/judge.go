@@ -158,7 +158,7 @@ func (j *job) earliest(causes, live []*scan.Event) (verdict, bool) {
 	}
 	// One rank's collective differs from another's, and either may be wrong; and the rank that counts
 	// the joined ranks is not the missing one.
-	if fingerprint.MatchString(v.event.Text) || clientsJoined.MatchString(v.event.Text) {
+	if t := v.event.Text; fingerprint.MatchString(t) || otherLength.MatchString(t) || clientsJoined.MatchString(t) {
 		j.blameMissing(&v, live)
 		return v, true
 	}

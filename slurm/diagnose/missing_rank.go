@@ -72,6 +72,10 @@ func collectiveOf(e *scan.Event) string {
 var fingerprint = lazy.New(`Rank \d+ is running collective: CollectiveFingerPrint\(` +
 	`((?:SequenceNumber=\d+)?[, ]*OpType=\w+(?:, TensorShape=\[[\d, ]*\])?(?:, TensorDtypes=\w+)?)`)
 
+// otherLength matches gloo's words for a message of another length than the receiver expects. It ends the
+// receiver, which is wrong no more likely than the sender.
+var otherLength = lazy.New(`op\.preamble\.length <= op\.nbytes`)
+
 // loneExitCode returns the rank whose exit code no other rank has. A launcher tells all others to end
 // after the first exit that it sees; so if it reports one exit only, that one counts only if a signal
 // ended it.
