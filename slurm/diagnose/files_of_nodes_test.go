@@ -139,3 +139,18 @@ func TestATaskThatWasToldToEndLostNoNode(t *testing.T) {
 		}
 	}
 }
+
+// torchrun's prefix is the number on the node, and both nodes write into one file.
+func TestTheNumberOnTheNodeNamesNoRank(t *testing.T) {
+	local := func(n, text string) string {
+		return "[default" + n + "]:" + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n[default"+n+"]:") + "\n"
+	}
+	raised, lost := diagnosetest.Raised("KeyError: 'tokens'"), diagnosetest.Raised(lostPeer)
+	r := diagnosetest.Text(t, local("0", raised)+local("1", lost)+local("0", lost)+local("1", lost)+exitedWith("gpu1", 1, 0, 1)+exitedWith("gpu2", 1, 2, 3))
+	require.Nil(t, r.RootRank)
+	require.Contains(t, r.Summary, "on which node")
+	require.Contains(t, r.Summary, "`--label` of srun")
+	r = diagnosetest.Text(t, raised+lost+lost+lost+exitedWith("gpu1", 1, 0, 1)+exitedWith("gpu2", 1, 2, 3))
+	require.Nil(t, r.RootRank)
+	require.Contains(t, r.Summary, "`--tee 3`")
+}
