@@ -37,6 +37,36 @@ func (j *job) untoldTask() int {
 	return -1
 }
 
+// silentNode returns a report on the only node whose ranks the others lost, and why none of its ranks is named, as in
+// report.Report.Laggard: it has no log, or one of its ranks left with 1 and said nothing, and the log does not tell which.
+func (j *job) silentNode(live []*scan.Event) (*scan.Event, string) {
+	if e := j.nodeWithoutLog(); e != nil {
+		return e, "unlogged"
+	}
+	all, silent := j.launchers(), (*scan.Event)(nil)
+	complaints := map[launcher]int{}
+	for _, e := range live {
+		if misses(e) && !launcherRaised(e) && e.Class != outcome.UnknownExit {
+			complaints[launcher{e.File, e.Tag.Label}]++
+		}
+	}
+	for l, p := range all {
+		quiet := len(p.failed) - complaints[l]
+		report := firstEvent(live, func(e *scan.Event) bool {
+			return e.Agent && e.Exit == 1 && e.Node != "" && launcher{e.File, e.Tag.Label} == l
+		})
+		switch {
+		case quiet <= 0:
+		case quiet > 1 || silent != nil || report == nil || len(all) < 2 || len(p.failed) > j.mostLocal()+1:
+			return nil, ""
+		default:
+			of := *report
+			of.Rank, silent = -1, &of
+		}
+	}
+	return silent, "unprefixed"
+}
+
 // A launcher is known by its file and srun's label.
 type launcher struct{ file, task int }
 

@@ -1,6 +1,7 @@
 package diagnose_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -50,5 +51,58 @@ func TestTheRankForWhichNobodyAccountsLeft(t *testing.T) {
 			require.Equal(t, c.rank, *r.RootRank)
 			require.Equal(t, "gpu2", *r.RootNode)
 		})
+	}
+}
+
+// One rank raises an exception below no prefix, and its launcher sees it exit with 1. The others see that it is gone,
+// and leave with a code of their own.
+func TestTheOnlyRankThatExitsWithOneRaisedTheException(t *testing.T) {
+	const gone = "rank 0: the network failed, leaving: [./gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.2]:27013\n"
+	for name, c := range map[string]struct {
+		code int
+		rank any
+	}{"others with their own code": {17, 1}, "all with one": {1, nil}} {
+		log := below("0", diagnosetest.Raised("KeyError: 'tokens'")+gone+
+			strings.Replace(exitedWith("gpu1", c.code, 0, 1), fmt.Sprint(c.code, " (pid: 4712)"), "1 (pid: 4712)", 1)) +
+			below("1", strings.ReplaceAll(gone, "rank 0", "rank 2")+strings.ReplaceAll(gone, "rank 0", "rank 3")+exitedWith("gpu2", c.code, 2, 3)) +
+			"srun: error: gpu1: task 0: Exited with exit code 1\nsrun: error: gpu2: task 1: Exited with exit code 1\nfinished with exit code 1\n"
+		r := diagnosetest.Text(t, log)
+		require.Equal(t, outcome.UserException, r.Class, name)
+		require.Equal(t, "gpu1", *r.RootNode, name)
+		if c.rank == nil {
+			require.Nil(t, r.RootRank, name)
+			continue
+		}
+		require.NotNil(t, r.RootRank, name)
+		require.Equal(t, c.rank, *r.RootRank, name)
+	}
+}
+
+// One rank leaves with 1 and says nothing. Its launcher reports on one rank more than complains, and each other launcher
+// on as many.
+func TestTheNodeOfARankThatSaidNothing(t *testing.T) {
+	lost := diagnosetest.Raised(lostPeer)
+	for name, c := range map[string]struct {
+		first, second int // complaints
+		node          any
+	}{
+		"one on the second node": {2, 1, "gpu2"},
+		"one on the first node":  {1, 2, "gpu1"},
+		"one on each":            {1, 1, nil},
+		"two on the second":      {2, 0, nil},
+		"none":                   {2, 2, nil},
+	} {
+		r := diagnosetest.Text(t, below("0", strings.Repeat(lost, c.first)+exitedWith("gpu1", 1, 0, 1))+
+			below("1", strings.Repeat(lost, c.second)+exitedWith("gpu2", 1, 2, 3))+
+			"srun: error: gpu1: task 0: Exited with exit code 1\nsrun: error: gpu2: task 1: Exited with exit code 1\n")
+		if c.node == nil {
+			require.NotEqual(t, outcome.UnknownExit, r.Class, name)
+			continue
+		}
+		require.Equal(t, outcome.UnknownExit, r.Class, name)
+		require.NotNil(t, r.RootNode, name)
+		require.Equal(t, c.node, *r.RootNode, name)
+		require.Nil(t, r.RootRank, name)
+		require.Contains(t, r.Summary, "does not tell which", name)
 	}
 }
