@@ -106,3 +106,25 @@ func TestTheNodeOfARankThatSaidNothing(t *testing.T) {
 		require.Contains(t, r.Summary, "does not tell which", name)
 	}
 }
+
+// A rank catches an exception and goes on; on the other node one raises another. No prefix tells the ranks, but each
+// process on which the first launcher reports ended by the loss of a peer.
+func TestAnExceptionThatNoneOfTheNodesRanksDiedOf(t *testing.T) {
+	const caught = "Traceback (most recent call last):\n  File \"/w/data.py\", line 61, in fetch\n    f = open(path)\n" +
+		"FileNotFoundError: [Errno 2] No such file or directory: '/mnt/objects/7.bin'\nWARNING: taking the local copy\n"
+	const tied = "\nDuring handling of the above exception, another exception occurred:\n\n"
+	lost, raised := diagnosetest.Raised(lostPeer), diagnosetest.Raised("KeyError: 'tokens'")
+	cut := strings.TrimSuffix(caught, "WARNING: taking the local copy\n")
+	for name, c := range map[string]struct{ first, second, class string }{
+		"all lost a peer":            {caught + lost + lost, raised + lost, outcome.UserException},
+		"one of them complains less": {caught + lost, raised + lost, outcome.DatasetMissing},
+		"one died of handling it":    {cut + tied + lost + lost, raised + lost, outcome.DatasetMissing},
+		"nothing else explains it":   {caught + lost + lost, lost + lost, outcome.DatasetMissing},
+		"it was not caught": {
+			diagnosetest.Raised("FileNotFoundError: [Errno 2] No such file or directory: '/mnt/objects/7.bin'") + lost + lost, raised + lost, outcome.DatasetMissing,
+		},
+	} {
+		r := ofFolder(t, map[string]string{"train-0.err": c.first + exitedWith("gpu1", 1, 0, 1), "train-1.err": c.second + exitedWith("gpu2", 1, 2, 3)})
+		require.Equal(t, c.class, r.Class, name)
+	}
+}

@@ -79,7 +79,7 @@ func (j *job) after(e *scan.Event) continuation {
 		f.Ran.Tagged-e.Ran.Tagged >= scan.Enough && !j.failureReportedAfter(e) {
 		return wentOn // the script's own line, and the script went on to start its tasks
 	}
-	if j.handlesExceptions(e) || j.catchesOften(e) || j.lostPeerLater(e) {
+	if j.handlesExceptions(e) || j.catchesOften(e) || j.lostPeerLater(e) || j.allLostPeers(e) {
 		return wentOn
 	}
 	all := f.Ran.Phases
@@ -284,16 +284,9 @@ func (j *job) lostPeerLater(e *scan.Event) bool {
 	})
 }
 
-// killedAlone reports whether a launcher says that a signal ended a process. SIGABRT does not count, because a rank
-// that lost a peer may end itself by it.
-func killedAlone(e *scan.Event) bool {
-	return e.Agent && (e.Class == outcome.HostOOM || e.Class == outcome.Segfault || e.Class == outcome.ShmBusError) && e.Exit != -6 && e.Exit != 134
-}
-
-// leftModule reports whether an exception that is no complaint about others left the program's outermost frame, so that
-// it ended its process. Below a function that catches an exception, a traceback begins with that function.
+// leftModule reports whether an exception that is no complaint about others ended its process.
 func leftModule(e *scan.Event) bool {
-	return !e.Agent && e.Kind != "" && e.Weight >= pattern.Death && e.Stack != nil && len(e.Stack.Frames) > 0 && e.Stack.Frames[0].Function == "<module>"
+	return !e.Agent && e.Kind != "" && e.Weight >= pattern.Death && outermost(e)
 }
 
 // srunKilled matches a shell's message about an srun that somebody killed. srun is no rank, and memory
