@@ -224,8 +224,10 @@ func (s *Service) Approvals(ctx context.Context) ([]Approval, error) {
 	return list, err
 }
 
-// Decide stores a person's decision. Only the first decision on a request counts. by is
-// who decides, name is how the decision's readers know them, and reason is why.
+// Decide stores a person's decision. Only the first decision on a request counts; the same
+// person's same decision again is answered alike, since a server that is killed after storing
+// it has told nobody yet. by is who decides, name is how the decision's readers know them, and
+// reason is why.
 func (s *Service) Decide(ctx context.Context, id string, by Caller, name string, yes bool, reason string) (Approval, error) {
 	docs, err := s.Docs()
 	if err != nil {
@@ -248,6 +250,9 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 	first, err := docs.Claim(ctx, docDecided, id, name, s.Now().Add(2*s.ApprovalLifetime()))
 	if err != nil {
 		return a, err
+	}
+	if first == name && a.Decided == name && a.Yes == yes {
+		return a, nil
 	}
 	if first != name || !a.Waits() {
 		return a, NotFoundError("", lang.Text{EN: "%s has decided already", ZH: "%s 已作出决定"}.With(first), lang.Text{})
