@@ -329,7 +329,7 @@ func (b *Bot) approved(ctx context.Context, a incoming.Ask, c *ops.Call, h heldC
 		}
 		return append(owed, b.tellRequester(a, h, b.failed(ops.AsError(err), result, call))...)
 	}
-	owed := b.decisionEdit(a, h, textApprovedB, view.Good, lang.Text{}, slurm.JobID(typed.StringField(result, "job_id")))
+	owed := b.decisionEdit(a, h, textApprovedB, view.Good, lang.Text{}, slurm.JobID(ops.TextNamed(result, "job_id")))
 	if v, ok := result.(view.Viewer); ok {
 		owed = append(owed, b.tellRequester(a, h, v.View(call.Lang))...)
 	}

@@ -293,17 +293,6 @@ func (f *Follower) diagnosis(ctx context.Context, j slurm.Job) *report.Report {
 	return &out.Report
 }
 
-// runOp runs an operation of the table.
-func runOp[Out any](ctx context.Context, c *ops.Call, name string, in any) (Out, error) {
-	var none Out
-	op, _ := operations.Lookup(name)
-	out, err := op.Run(ctx, c, in)
-	if err != nil {
-		return none, err
-	}
-	return out.(Out), nil
-}
-
 // awaitArtifact cancels a job once its artifact exists, if its specification asks for
 // that, so that its nodes are free.
 func (f *Follower) awaitArtifact(ctx context.Context, st *store.Store, j slurm.Job) {
@@ -331,7 +320,8 @@ func (f *Follower) awaitArtifact(ctx context.Context, st *store.Store, j slurm.J
 		}
 		call := &ops.Call{Service: f.Service, Who: owner(sub), Confirmed: true}
 		saved := watch.Saved(now())
-		if _, err := runOp[jobcontrol.CancelOut](ctx, call, "cancel", &jobcontrol.CancelIn{Job: j.ID, OnCluster: ops.OnCluster{Cluster: j.Cluster}}); err != nil {
+		in := jobcontrol.CancelIn{Job: j.ID, OnCluster: ops.OnCluster{Cluster: j.Cluster}}
+		if _, err := operations.Run[jobcontrol.CancelOut](ctx, call, "cancel", &in); err != nil {
 			f.Log.Error("the result is there and the job could not be cancelled", "job", j.ID, "error", err)
 			return
 		}
