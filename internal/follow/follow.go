@@ -136,7 +136,7 @@ func (f *Follower) watchSubmissions(ctx context.Context, st *store.Store) {
 				f.track(known)
 			}
 		}
-		if !sleep(ctx, min(f.Interval, 2*time.Second)) {
+		if !ops.Pause(ctx, min(f.Interval, 2*time.Second)) {
 			return
 		}
 	}
@@ -163,15 +163,6 @@ func (f *Follower) recallEnded(ctx context.Context, st *store.Store) {
 	}
 	if err != nil && ctx.Err() == nil {
 		f.Log.Error("jobs that have ended could not be read", "error", err)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
 	}
 }
 
