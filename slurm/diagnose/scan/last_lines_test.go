@@ -108,7 +108,13 @@ func TestWhatTheLastLinesTell(t *testing.T) {
 		saved + "srun: error: gpu1: task 0: Killed\n":                      said,
 		saved + "evaluating the next one ...\n":                            nothing,
 		saved + "saving the plots ...\n":                                   said,
-		saved + "evaluating, finished 9/9 ...\n":                           said,
+		"[INFO] " + saved + "[INFO] evaluating 79 x 79 blocks...\n":        nothing,
+		saved + "INFO:root:Computing 9 blocks\n":                           nothing,
+		// What was read in is where the work begins.
+		"INFO:root:loaded the encoder of epoch 66: <All keys matched successfully>\n" + note: nothing,
+		"Restored 12 tables, all were checked successfully\n" + note:                         nothing,
+		"Stored 12 tables, all were checked successfully\n" + note:                           said,
+		saved + "evaluating, finished 9/9 ...\n":                                             said,
 		// The bar of the loop around loops that have bars of the same name.
 		rounds("100%|####| 58/58 [03:01<00:00, 3.1s/it]\nA note on it\n", 6) + "100%|####| 34/34 [1:46:10<00:00, 610.9s/it]\n":                {Counted: true, Full: true},
 		rounds("100%|####| 58/58 [03:01<00:00, 3.1s/it]\nA note on it\n", 6) + "100%|####| 34/34 [12:00<00:00, 21.2s/it]\n":                   nothing,
