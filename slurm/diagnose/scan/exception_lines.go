@@ -82,6 +82,7 @@ func (s *scanner) raise(st *stream, e *Event) {
 			e.Form = pattern.Report
 			st.ignored--
 			s.unsay(e.Tag, st.openedAt)
+			s.leftByWorkers(e)
 		}
 	}
 	s.classify(e)
@@ -105,6 +106,19 @@ func (s *scanner) raise(st *stream, e *Event) {
 func (s *scanner) unsay(t logline.Tag, from Mark) {
 	s.Last = slices.DeleteFunc(s.Last, func(m Mark) bool { return m.Tag == t && m.Off >= from.Off })
 	s.told = from.told
+}
+
+// leftByWorkers passes over the last words of a data loader's workers that aborted while the loader was
+// being taken down: the process ignores that.
+func (s *scanner) leftByWorkers(e *Event) {
+	if !strings.Contains(e.Text, "is killed by signal: Aborted") {
+		return
+	}
+	for _, o := range s.Events {
+		if o.Tag == e.Tag && o.Class == outcome.Segfault && o.Weight == pattern.Aborted {
+			o.Superseded = true
+		}
+	}
 }
 
 // didWithout reports whether a library caught and logged an exception while it was being imported: the
@@ -136,8 +150,8 @@ func (s *scanner) unready(e *Event) {
 func (s *scanner) classify(e *Event) *Event {
 	best := s.table.Match(e.Text)
 	class, weight := python.Refine(e.Kind, e.message, e.Stack)
-	if best != nil && best.Weight < pattern.Generic && weight >= pattern.Specific && python.AsksServer(e.Kind) {
-		best = nil // words of the network between ranks, about a server
+	if best != nil && (best.Weight < pattern.Generic && weight >= pattern.Specific && python.AsksServer(e.Kind) || python.OfNames(e.message)) {
+		best = nil // words of the network between ranks, about a server; words in the names of arguments and variables
 	}
 	switch {
 	case weight == pattern.Symptom: // another process is gone, whatever the words say
