@@ -116,9 +116,9 @@ var measures = lazy.New(`'train_runtime': |\btrain_runtime +=|^# (?:Avg bus band
 // summary begins the summary that the Trainer of transformers prints when its training is over.
 const summary = "{'train_runtime': "
 
-// figures match a dictionary of numbers, which evaluations and tests print at their end, unless one
+// figures match a dictionary of named numbers, which evaluations and tests print at their end, unless one
 // follows each round.
-var figures = lazy.New(`^\{.*(?:['"][\w@/ -]+['"]: -?[\d.e+-]+,? ?){3,}\}$`)
+var figures = lazy.New(`^\{.*(?:['"][\d_@/ -]*[A-Za-z][\w@/ -]*['"]: -?[\d.e+-]+,? ?){3,}\}$`)
 
 // leavesFailed matches the command, as "set -x" shows it, with which a script leaves because something
 // failed.

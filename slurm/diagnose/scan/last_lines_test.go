@@ -162,6 +162,7 @@ func TestWhatTheLastLinesTell(t *testing.T) {
 		"Inference done 8/9, all is kept\n":                 nothing,
 		"{'loss': 0.1, 'grad_norm': 0.2, 'epoch': 1.0}\n":   nothing,
 		"{'eval_loss': 0.1, 'eval_f': 0.2, 'epoch': 1.0}\n": said,
+		"{'2': 2292, '3': 2293, '4': 2294, '5': 2295}\n":    nothing,
 	} {
 		assert.Equal(t, want, factsOf(t, "Reading a shard\nThe learning rate is 0.01\n"+log).Ending(), log)
 	}
