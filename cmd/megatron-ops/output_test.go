@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -94,7 +95,11 @@ func TestFollowingEndsWithItsOutput(t *testing.T) {
 		JobID string `json:"job_id"`
 	}
 	require.NoError(t, json.Unmarshal([]byte(out.String()), &made))
-	defer func() { _, _ = runLost(context.Background(), "cancel", made.JobID, "--yes") }()
+	defer func() { // a supervisor that still writes would keep the folder from being removed
+		for _, command := range [][]string{{"cancel", made.JobID, "--yes"}, {"wait", made.JobID}} {
+			run(context.Background(), command, streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
+		}
+	}()
 	ctx, done := context.WithTimeout(t.Context(), 30*time.Second)
 	defer done()
 	code, said := runLost(ctx, "logs", made.JobID, "--follow")

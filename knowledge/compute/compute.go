@@ -69,6 +69,7 @@ type purpose int
 const (
 	result  purpose = iota // the question asks for a value computed from them
 	setting                // they often only describe the situation
+	choice                 // the question names a model and asks for a layout: "which is best" asks for it too
 	failure                // they say how a program ended; the question asks what they mean
 	meaning                // there are none: the question asks what a name such as BOOT_FAIL means
 )
@@ -92,6 +93,7 @@ var answerers = []answerer{
 	{"Exit codes", guide, "https://slurm.schedmd.com/job_exit_code.html", exitCode, failure},
 	{"CUDA_DEVICE_MAX_CONNECTIONS", run, "", connections, result},
 	{"Hyper-threading", guide, sbatch + "#OPT_hint", threads, result},
+	{"Layout of a model", parallel, "", modelLayout, choice},
 	{"Ranks", parallel, "", globalRank, result},
 	{"Ranks", parallel, "", ranksOfNode, result},
 	{"Ranks", parallel, "", rankPlace, result},
@@ -116,7 +118,7 @@ func Answer(text string, l lang.Lang) (Result, bool) {
 	q := &question{text: text, low: low, lang: l, cfg: readConfig(inPercent.ReplaceAllString(low, " ; "))}
 	for _, a := range answerers {
 		if t := a.answer(q); t != "" {
-			asked := q.explainsProblem(a.purpose) || !q.describesProblem(t, a.purpose)
+			asked := a.purpose == choice || q.explainsProblem(a.purpose) || !q.describesProblem(t, a.purpose)
 			return Result{Text: t, Skill: a.skill, Section: a.section, URL: a.url, Setting: a.purpose == setting || a.purpose == failure, asked: asked}, true
 		}
 	}

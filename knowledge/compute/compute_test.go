@@ -148,3 +148,41 @@ func TestNumberWordsAndHalves(t *testing.T) {
 		require.Contains(t, r.Text, want, text)
 	}
 }
+
+// A model by name gets a layout that Megatron starts and that fits, by the same search as
+// the operation recommend.
+func TestLayoutOfAModelByName(t *testing.T) {
+	t.Parallel()
+	for q, wants := range map[string][]string{
+		"TP and PP for llama3 70B on 64 H100?": {
+			"llama3-70b on 64 H100: TP 4, PP 4", "of 79 GiB", "`--tensor-model-parallel-size 4 ", "Published for 64: TP4 PP4",
+			"`megatron-ops recommend --model llama3-70b --gpu h100 --nodes 8`",
+		},
+		"how many GPUs do I need to train llama-3.1-405B":         {"By estimate llama3.1-405b fits from 128 H100 on (80 GB; the question names no GPU)", "Published for 1024"},
+		"what's a good layout for 8x7B Mixtral on 8 A100 nodes":   {"mixtral-8x7b on 64 A100", "EP 8"},
+		"llama3 70b on 4 h100: does it fit?":                      {"llama3-70b on 4 H100: no layout fits. It fits from 32 on."},
+		"llama3-8b, 128k context, 32 H100s: which layout":         {"CP 8", "--seq-length 131072"},
+		"is 16 A100 40GB enough for llama3 8b":                    {"on 16 A100-40G"},
+		"what MFU should I expect from llama3 70b fp8 on 64 h100": {"TFLOP/s a GPU", "--fp8-format", "fp8, 731 TFLOP/s a GPU"},
+		"qwen2.5-7b 在 3 台 8 卡机器上怎么切并行":                            {"qwen2.5-7b 用 24 张 H100", "--nodes 3`"},
+		"how long to train llama3 8b on 1.5T tokens with 64 H100": {"About 31.1 days (26 to 36.6) for 1500 billion tokens on 64 GPUs"},
+		"qwen3-8b 训 2 万亿 token,128 张 H100 要多久":                    {"128 张 GPU 不间断训练 20000 亿 token", "token/s"},
+		"how many tokens per second for llama3-8b on 8 h100":      {"9206 tokens/s"},
+		"deepseek v3 至少需要多少张 H800":                                {"至少需要 256 张 H800", "已发表的 2048 卡配置"},
+		"qwen2.5 7b on 4 a800, best tp and pp":                    {"qwen2.5-7b on 4 A800", "--nodes 1 --gpus-per-node 4`"},
+	} {
+		r, ok := compute.Answer(q, lang.Of(q))
+		require.True(t, ok && r.Asked(), q)
+		for _, want := range wants {
+			require.Contains(t, r.Text, want, q)
+		}
+	}
+	for _, q := range []string{
+		"how to convert a llama3 70b checkpoint from TP 8 to TP 4", "llama3 70b on 64 H100 runs out of memory, which TP?",
+		"Mixtral 8x7B on 16 H100 only 130 TFLOPS, what should I change", "llama3-8B 换了并行策略 loss 对不上,怎么办",
+		"how many GPUs for a 70B model", "how long does llama3-8b take until the first step", "llama3 70b learning rate",
+	} {
+		r, ok := compute.Answer(q, lang.Of(q))
+		require.False(t, ok && r.Section == "Layout of a model", "%s: %s", q, r.Text)
+	}
+}

@@ -129,7 +129,7 @@ var (
 		`|for\b)|(\d+)\s*(?:nodes|machines|hosts|servers|boxes|节点|机|台)\s*(?:[x*]|of\b)\s*(\d+)\b`)
 	times   = lazy.New(`(\d+)\s*[x*]\s*(\d+)\s*` + gpuWord)
 	grid    = lazy.New(`(?:^|[^\dx.])(\d+)\s*x\s*(\d+)(?:[^\dx.]|$)`)
-	nodeNum = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:compute\s*|gpu\s*|dgx\s*|hgx\s*)?(?:nodes?\b|节点|机器|台|machines?\b|hosts\b|servers?\b` +
+	nodeNum = lazy.New(`(\d+)\s*(?:个|台)?\s*(?:(?:compute|gpu|dgx|hgx|g?[abhlv]\d{2,3}|gb\d00)\s*)?(?:nodes?\b|节点|机器|台|machines?\b|hosts\b|servers?\b` +
 		`|box(?:es)?\b)|(\d+)\s*(?:x\s*)?(?:dgx|hgx)\b|(?:--nodes|nnodes|-n)[= ]+(\d+)|(?:节点数|number of nodes)\s*(?:=|:` +
 		`|is|为|是)?\s*(\d+)|(?:节点|机器)\s*(\d+)\s*(?:个|台)`)
 	worldNum = lazy.New(`world(?:[- ]?size)?\s*(?:=|:|\(|is|of|为|是|等于)?\s*\(?(\d+)|(?:total|总共|一共|共|总)\s*(?:of\s*)?(\d+)\s*(?:张|块` +

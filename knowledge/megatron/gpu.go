@@ -33,6 +33,7 @@ var gpus = []GPU{
 	{"v100", 7, 31.7, 125, 0, 0, 900, 300, 0, "NVIDIA V100 data sheet (SXM2 32 GB; fp16)"},
 	{"t4", 7, 14.6, 65, 0, 0, 320, 0, 0, "NVIDIA T4 data sheet (fp16)"},
 	{"a100", 8, 79.2, 312, 0, 0, 2039, 600, 0, "NVIDIA A100 data sheet (SXM 80 GB)"},
+	{"a800", 8, 79.2, 312, 0, 0, 2039, 400, 0, "vendors' A800 data sheets (SXM 80 GB: an A100 with less NVLink)"},
 	{"a100-40g", 8, 39.4, 312, 0, 0, 1555, 600, 0, "NVIDIA A100 data sheet (SXM 40 GB)"},
 	{"a10", 8, 22.1, 125, 0, 0, 600, 0, 0, "NVIDIA A10 data sheet"},
 	{"a40", 8, 44.4, 150, 0, 0, 696, 112, 0, "NVIDIA A40 data sheet"},

@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/near"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
@@ -137,6 +139,44 @@ func Lookup(name string) (Model, bool) {
 		return prefixed[0], true
 	}
 	return Model{}, false
+}
+
+// piece matches a run of letters or a number in a model's name.
+var piece = lazy.New(`[a-z]+|\d+(?:\.\d+)?`)
+
+// spelled returns, for each name of each model, an expression for how people write it, with
+// or without separators, the size last or first: "Llama 3 70B", llama3-70b, "a 70B Llama 3".
+var spelled = sync.OnceValue(func() (list []spelling) {
+	for _, m := range read().Models {
+		for _, n := range append([]string{m.Name}, m.Also...) {
+			family, size, _ := strings.Cut(n, "-")
+			for _, order := range [][]string{{family, size}, {size, family}} {
+				var pieces []string
+				for _, p := range piece.FindAllString(strings.Join(order, " "), -1) {
+					pieces = append(pieces, regexp.QuoteMeta(p))
+				}
+				list = append(list, spelling{lazy.New(`(?:^|[^a-z0-9])(` + strings.Join(pieces, `[-_ ]?`) + `)(?:$|[^a-z0-9.]|\.(?:\D|$))`), m})
+			}
+		}
+	}
+	return list
+})
+
+type spelling struct {
+	name  *lazy.Pattern
+	model Model
+}
+
+// Named returns the model with the longest name in a text in lower case, and the text
+// without the name.
+func Named(text string) (m Model, rest string, ok bool) {
+	from, to := 0, 0
+	for _, s := range spelled() {
+		if at := s.name.FindStringSubmatchIndex(text); at != nil && at[3]-at[2] > to-from {
+			m, from, to, ok = s.model, at[2], at[3], true
+		}
+	}
+	return m, text[:from] + text[to:], ok
 }
 
 // Like returns the names most similar to an unknown model name.

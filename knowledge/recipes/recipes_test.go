@@ -32,7 +32,7 @@ func TestEveryRunPassesPlanInItsReleases(t *testing.T) {
 		require.NotEmpty(t, m.Source, m.Name)
 		runs := m.Runs
 		if len(runs) == 0 {
-			runs = []Run{{GPU: "h100", GPUs: 64, Type: "bf16", Batch: 64, Micro: 1, TP: 8, PP: 1, CP: 1, EP: 1}}
+			runs = []Run{{GPU: "h100", GPUs: 64, Type: "bf16", Batch: 64, Micro: 1, TP: 2, PP: 1, CP: 1, EP: 1}}
 		}
 		for _, r := range runs {
 			for _, release := range megatron.Releases() {
@@ -122,4 +122,29 @@ func TestFind(t *testing.T) {
 func TestLike(t *testing.T) {
 	require.Equal(t, []string{"qwen3-30b-a3b"}, Like("qwen3 30b"))
 	require.Equal(t, []string{"mixtral-8x7b"}, Like("mixtrl-8x7b"))
+}
+
+func TestNamed(t *testing.T) {
+	for text, want := range map[string]string{
+		"a layout for llama 3 70b on 64 h100":    "llama3-70b",
+		"llama-3.1-405b with tp 8":               "llama3.1-405b",
+		"a 70b llama 3 on 8 nodes":               "llama3-70b",
+		"qwen3 30b-a3b 怎么切":                      "qwen3-30b-a3b",
+		"qwen3-235b-a22b":                        "qwen3-235b-a22b",
+		"用8x7b mixtral":                          "mixtral-8x7b",
+		"deepseek v3.":                           "deepseek-v3",
+		"gpt-oss 120b":                           "gpt-oss-120b",
+		"a 70b model, or llama 70b":              "",
+		"deepseek v3.9 and llama3 7b":            "",
+		"qwen2.5-7b-instruct and qwen2.5-72b ok": "qwen2.5-72b",
+	} {
+		m, rest, ok := Named(text)
+		require.Equal(t, want, m.Name, text)
+		require.Equal(t, want != "", ok, text)
+		if ok {
+			require.Less(t, len(rest), len(text), "the name is taken out")
+		} else {
+			require.Equal(t, text, rest)
+		}
+	}
 }

@@ -1,0 +1,223 @@
+package compute
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/recipes"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
+)
+
+// layoutAsked matches questions for a layout, a number of GPUs, a speed, or whether
+// something fits.
+var layoutAsked = lazy.New(`\b(?:which|what|best|good|right|optimal|recommend\w*|suggest\w*|choose|pick)\b[^.?!;]{0,48}\b(?:layouts?|parallel\w*|tp|pp|ep|cp)\b` +
+	`|\bhow (?:should|do|would|to|can) (?:i |we |you )?(?:parallel|split|shard|lay)|^\W*(?:tp|pp|ep|cp|layout|parallel\w*)\b[^.?!;]{0,24}\bfor\b` +
+	`|how many (?:\S+ ){0,3}(?:gpus?|cards|nodes|machines|[abh]\d{2,3}s?)\b` +
+	`|\b(?:minimum|fewest|smallest|least) (?:number|count|gpus?|nodes|cards)|\benough\b|\bfits?\b` +
+	`|\b(?:expect\w*|typical|usual|reachable|should|what)\b[^.?!;]{0,32}\b(?:t?flops?|mfu|throughput)\b|\bhow fast\b` +
+	`|\btokens? ?(?:per|/|a) ?s(?:ec\w*)?\b` +
+	`|(?:什么|哪[种个些]?|怎么|如何|怎样|多少|推荐|合适)[^。？；]{0,12}(?:并行|tp|pp|切)|(?:并行|tp|pp|切)[^。？；]{0,12}(?:怎么|如何|多少|几|推荐|合适)` +
+	`|(?:几|多少) ?(?:张|块|台|个)? ?(?:\S+ )?(?:卡|gpu|显卡|节点|机器|[abh]\d{2,3})|至少(?:要|需要)?(?:几|多少)|最少|够(?:吗|不够|用|训)|(?:放|装|跑|训)(?:得|不)(?:下|动|了)` +
+	`|(?:吞吐|算力利用率|mfu|flops)[^。？；]{0,8}(?:多少|多高|几)|多快`)
+
+// durationAsked matches questions for the time that a number of tokens takes.
+var durationAsked = lazy.New(`\bhow (?:long|many (?:days|hours|weeks))\b|多久|多少天|多长时间|几天`)
+
+// otherSubject matches questions that name a model's sizes but ask about something else: a
+// failure, a speed that is too low, a checkpoint, a command.
+var otherSubject = lazy.New(`\d ?t?flop|\bonly\b|\bloss\b|\bnormal\b|\berrors?\b|\boom\b|out of memory|\bhang|\bstuck|crash|fail|traceback` +
+	`|checkpoint|convert|\bckpt|\bload|\bresum|\bslow|\bnan\b|\bscript|\bcommand|infer|\bserv(?:e|ing)\b|finetun|fine-tun|\bsft\b|\blora\b|\brlhf\b|\bwhy\b` +
+	`|只有|正常|优化|报错|转换|加载|续训|卡住|挂了|失败|爆显存|为什么|为啥|推理|微调|脚本|命令|权重`)
+
+// smallMemory matches the memory of the smaller A100.
+var smallMemory = lazy.New(`\b40 ?g`)
+
+// numbersIn returns the type of the GEMMs that a question names, such as fp8; empty for none.
+func numbersIn(text string) (named string) {
+	for _, t := range recipes.Types() {
+		if strings.Contains(text, t) && len(t) > len(named) {
+			named = t
+		}
+	}
+	return named
+}
+
+// largestCluster bounds the search for the fewest GPUs that a model takes.
+const largestCluster = 16384
+
+// usualBatch is the global batch size where no published run of the model gives one.
+const usualBatch = 256
+
+// modelLayout answers which layout a model takes that is asked for by name, and where the
+// question gives no number of GPUs, from how many on it fits.
+func modelLayout(q *question) string {
+	m, rest, ok := recipes.Named(q.low)
+	tokens := tokensIn(rest)
+	if !layoutAsked.MatchString(q.low) && (tokens == 0 || !durationAsked.MatchString(q.low)) || otherSubject.MatchString(q.low) {
+		return ""
+	}
+	c := readConfig(tokensGiven.ReplaceAllString(rest, " ; ")) // without numbers that are no size of the layout
+	if !ok || c.TP+c.PP+c.CP+c.EP > 0 || c.GBS > 0 && c.MBS > 0 {
+		return ""
+	}
+	gpu, named := megatron.LookupGPU(strings.TrimSuffix(c.GPU, "s") + "-" + smallMemory.FindString(rest))
+	if !named {
+		gpu, _ = megatron.LookupGPU("h100")
+	}
+	w := wanted{model: m, gpu: gpu, perNode: cmp.Or(c.PerNode, recipes.PerNode(gpu.Name)), batch: c.GBS, seq: c.Seq, numbers: numbersIn(rest)}
+	gpus := cmp.Or(c.World, c.Nodes*w.perNode)
+	var options []rules.Option
+	if gpus > 0 {
+		options = w.layouts(gpus)
+	} else if gpus, options = w.fewest(); gpus == 0 {
+		return ""
+	}
+	head := q.say("%s on %d %s", "%s 用 %d 张 %s", m.Name, gpus, strings.ToUpper(gpu.Name))
+	if c.World+c.Nodes == 0 {
+		head = q.say("By estimate %s fits from %d %s on", "据估算 %s 至少需要 %d 张 %s", m.Name, gpus, strings.ToUpper(gpu.Name))
+	}
+	if !named {
+		head += q.say(" (80 GB; the question names no GPU)", "(80 GB;问题没有说 GPU 型号)")
+	}
+	if len(options) == 0 {
+		n, _ := w.fewest()
+		if n <= gpus { // it does not divide: the cards say more
+			return ""
+		}
+		return head + q.say(": no layout fits. It fits from %d on. `%s` tries them all.", ":没有任何并行配置放得下,至少需要 %d 张。`%s` 会逐一尝试。", n, w.command(n))
+	}
+	o := options[0]
+	t := head + q.say(": %s", ":%s", o.Layout)
+	if o.Recompute != "none" {
+		t += q.say(", recompute %s", ",重计算 %s", o.Recompute)
+	}
+	t += q.say(", about %.0f of %.0f GiB on the fullest GPU", ",占用最多的 GPU 约 %.0f / %.0f GiB", o.Memory.GiB(), gpu.MemoryGiB)
+	if o.High > 0 {
+		t += q.say(", about %.0f TFLOP/s a GPU (%.0f to %.0f), %.0f tokens/s", ",每卡约 %.0f TFLOP/s(%.0f 至 %.0f)、%.0f token/s", o.TFLOPs, o.Low, o.High, w.tokensPerSecond(o)/float64(gpus))
+	}
+	t += q.say(". By estimate this is the cheapest legal layout:\n`%s`\n", "。这是估算代价最低的合法配置:\n`%s`\n", strings.Join(append(o.Flags, w.given()...), " "))
+	t += published(q, w, gpus)
+	return w.duration(q, tokens, o, gpus) + t + q.say("`%s` shows the others and why.", "`%s` 列出其他配置及理由。", w.command(gpus))
+}
+
+// tokensGiven matches the number of tokens of a training.
+var tokensGiven = lazy.New(`(\d+(?:\.\d+)?) ?(trillion|tn?|billion|bn?|万亿|亿)[ -]?(?:个 ?)?tokens?\b`)
+
+// tokensIn returns the number of tokens that a question wants to train on; 0 for none.
+func tokensIn(text string) float64 {
+	m := tokensGiven.FindStringSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	n, _ := strconv.ParseFloat(m[1], 64)
+	unit := map[string]float64{"t": 1e12, "万亿": 1e12, "b": 1e9, "亿": 1e8}
+	return n * cmp.Or(unit[m[2]], unit[m[2][:1]])
+}
+
+// A wanted is a model and the machines that it is to be trained on.
+type wanted struct {
+	model               recipes.Model
+	gpu                 megatron.GPU
+	perNode, batch, seq int
+	numbers             string // type of the GEMMs; empty for bf16
+}
+
+// given returns what the question says of the training, as Megatron's flags.
+func (w wanted) given() []string {
+	argv := recipes.Run{Type: w.numbers}.Number()
+	if w.seq > 0 {
+		n := strconv.Itoa(w.seq)
+		argv = append(argv, "--seq-length", n, "--max-position-embeddings", n)
+	}
+	return argv
+}
+
+// layouts returns the layouts on so many GPUs, the cheapest first, without those that fit
+// only by the lower estimate of the memory.
+func (w wanted) layouts(gpus int) []rules.Option {
+	r, _, _ := w.model.Find(w.gpu.Name, gpus, "")
+	batch := cmp.Or(w.batch, r.Batch, usualBatch)
+	if w.batch == 0 { // a batch that nobody asked for must not rule out a number of GPUs
+		batch = (batch + gpus - 1) / gpus * gpus
+	}
+	argv := append(append(w.model.Argv(), w.given()...), "--global-batch-size", strconv.Itoa(batch), "--micro-batch-size", "1")
+	found, err := rules.Recommend(rules.Question{Argv: argv, Entry: w.model.Script(), GPUs: gpus, GPUsPerNode: w.perNode, GPU: w.gpu.Name})
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(found.Options, func(o rules.Option) bool { return o.Tight })
+}
+
+// fewest returns the least number of GPUs, of those that people take, on which the model
+// fits, and the layouts there; 0 for none.
+func (w wanted) fewest() (int, []rules.Option) {
+	for n := 1; n <= largestCluster; n *= 2 {
+		if options := w.layouts(n); len(options) > 0 {
+			return n, options
+		}
+	}
+	return 0, nil
+}
+
+// tokensPerSecond returns the estimated speed of a layout on all its GPUs.
+func (w wanted) tokensPerSecond(o rules.Option) float64 {
+	argv := append(w.model.Argv(), w.given()...)
+	seq := 0
+	for i, word := range argv {
+		if word == "--seq-length" { // the last one counts
+			seq, _ = strconv.Atoi(argv[i+1])
+		}
+	}
+	return float64(o.DP*o.MicroBatch*o.Microbatches*seq) / o.StepSeconds
+}
+
+// duration tells how long so many tokens take with a layout; empty where nothing supports it.
+func (w wanted) duration(q *question, tokens float64, o rules.Option, gpus int) string {
+	if tokens == 0 || o.High == 0 {
+		return ""
+	}
+	days := tokens / w.tokensPerSecond(o) / (24 * 60 * 60)
+	return q.say("About %.3g days (%.3g to %.3g) for %[5]g billion tokens on %[4]d GPUs without pauses; saving, evaluation and restarts come on top.\n",
+		"约 %.3g 天(%.3g 至 %.3g):%[4]d 张 GPU 不间断训练 %[6]g 亿 token;保存、评测和重启另计。\n",
+		days, days*o.TFLOPs/o.High, days*o.TFLOPs/o.Low, gpus, tokens/1e9, tokens/1e8)
+}
+
+// command returns the command that tries all layouts.
+func (w wanted) command(gpus int) string {
+	s := fmt.Sprintf("megatron-ops recommend --model %s --gpu %s", w.model.Name, w.gpu.Name)
+	if gpus < w.perNode {
+		return s + fmt.Sprintf(" --nodes 1 --gpus-per-node %d", gpus)
+	}
+	return s + fmt.Sprintf(" --nodes %d", (gpus+w.perNode-1)/w.perNode)
+}
+
+// published tells of the published run that is nearest in size on this GPU, of the type that
+// is asked for where there is one.
+func published(q *question, w wanted, gpus int) string {
+	var best *recipes.Run
+	for i, r := range w.model.Runs {
+		if r.GPU != w.gpu.Name {
+			continue
+		}
+		nearer := best == nil || apart(r.GPUs, gpus) < apart(best.GPUs, gpus)
+		if nearer || r.GPUs == best.GPUs && r.Type == cmp.Or(w.numbers, "bf16") {
+			best = &w.model.Runs[i]
+		}
+	}
+	if best == nil {
+		return ""
+	}
+	t := q.say("Published for %d: %s, global batch %d, %s", "已发表的 %d 卡配置:%s,全局批 %d,%s", best.GPUs, best.Layout(), best.Batch, best.Type)
+	if best.TFLOPS > 0 {
+		t += q.say(", %.0f TFLOP/s a GPU", ",每卡 %.0f TFLOP/s", best.TFLOPS)
+	}
+	return t + q.say(" (%s).\n", "(%s)。\n", best.Source)
+}
+
+// apart returns by what factor two numbers differ.
+func apart(a, b int) float64 { return float64(max(a, b)) / float64(max(1, min(a, b))) }
