@@ -132,6 +132,9 @@ func (st *stream) didWithout(e *Event) bool {
 	return outermost.Function == "<module>" && python.InLibrary(outermost.File)
 }
 
+// groupless are the classes of what keeps a process group from being made.
+var groupless = []string{outcome.PortInUse, outcome.Rendezvous, outcome.NCCLConnection, outcome.CUDADriver}
+
 // unready finds the reason why the process group of all ranks is missing: an exception of the set-up
 // that the program only logged.
 func (s *scanner) unready(e *Event) {
@@ -139,7 +142,7 @@ func (s *scanner) unready(e *Event) {
 		return
 	}
 	for _, o := range s.Events {
-		if o.Tag == e.Tag && o.Form == pattern.Report && (o.Class == outcome.PortInUse || o.Class == outcome.Rendezvous || o.Class == outcome.NCCLConnection) {
+		if o.Tag == e.Tag && o.Form == pattern.Report && slices.Contains(groupless, o.Class) {
 			o.Form, e.Superseded = pattern.Statement, true
 			return
 		}
