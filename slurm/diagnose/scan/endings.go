@@ -236,6 +236,9 @@ func (f *Facts) Ending() (e Ending) {
 		if pattern.WarningLevel.MatchString(text) {
 			continue
 		}
+		if k < len(last)-1 && strings.HasSuffix(text, "...") && !endWords(text) && !lastAct.MatchString(text) {
+			e.Said = false // the next part of the work begins
+		}
 		if !new(usage).has(text) && (k < len(last)-1 || !heads.MatchString(text)) && (pattern.FormOf(text) != pattern.Inert || banner(text)) {
 			e.Said = e.Said || f.saysEnd(m, text)
 		}

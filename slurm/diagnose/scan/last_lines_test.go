@@ -109,7 +109,8 @@ func TestWhatTheLastLinesTell(t *testing.T) {
 		saved + "evaluating the next one ...\n":                            nothing,
 		saved + "saving the plots ...\n":                                   said,
 		"[INFO] " + saved + "[INFO] evaluating 79 x 79 blocks...\n":        nothing,
-		saved + "INFO:root:Computing 9 blocks\n":                           nothing,
+		saved + "INFO:root:M step...\n" + note:                             nothing, saved + "Saving the plots...\n" + note: said, done + "M step...\n" + note: sure,
+		saved + "INFO:root:Computing 9 blocks\n": nothing,
 		// What was read in is where the work begins.
 		"INFO:root:loaded the encoder of epoch 66: <All keys matched successfully>\n" + note: nothing,
 		"Restored 12 tables, all were checked successfully\n" + note:                         nothing,
