@@ -336,6 +336,9 @@ func exitCodeOf(out any) exitCode {
 	if l, ok := out.(jobcontrol.ListOut); ok && len(l.Missing) > 0 {
 		return exitCode(ops.NotFound.ExitCode())
 	}
+	if l, ok := out.(jobcontrol.ListOut); ok && l.Silent != "" {
+		return exitCode(ops.Failed.ExitCode())
+	}
 	if f, ok := out.(ops.Finder); ok && f.Found() {
 		return found
 	}
