@@ -1,6 +1,7 @@
 package jobcontrol
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -141,7 +142,7 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 	for i := range jobs {
 		jobs[i].Cluster = cl.Name()
 	}
-	slices.SortStableFunc(jobs, func(a, b slurm.Job) int { return submitted(b).Compare(submitted(a)) })
+	slices.SortStableFunc(jobs, newestFirst)
 	out := ListOut{
 		Jobs: append([]slurm.Job{}, jobs...), columns: in.Columns, user: in.User,
 		all: !f.Since.IsZero(), unchosen: c.Unchosen && in.Cluster == "", Missing: missing, Silent: silent,
@@ -248,6 +249,13 @@ func onlyIdle(ctx context.Context, c *ops.Call, cl ops.Cluster, out *ListOut, mi
 		out.Jobs = append(out.Jobs, i.Job)
 	}
 	return nil
+}
+
+// newestFirst compares jobs by the time of their submission, which Slurm tells in whole seconds, and
+// then by the numbers of their ids. The tasks of an array stay in their order.
+func newestFirst(a, b slurm.Job) int {
+	x, y := string(a.ID.Array()), string(b.ID.Array())
+	return cmp.Or(submitted(b).Compare(submitted(a)), len(y)-len(x), strings.Compare(y, x))
 }
 
 func submitted(j slurm.Job) time.Time {

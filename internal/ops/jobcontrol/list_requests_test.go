@@ -97,3 +97,19 @@ func TestAListWithoutTheAccounts(t *testing.T) {
 		require.Contains(t, opstest.Text(t, got, lang.ZH), "没有应答")
 	}
 }
+
+// Of jobs that were submitted in the same second, the newer one comes first; tasks keep their order.
+func TestJobsOfOneSecondAreListedNewestFirst(t *testing.T) {
+	at := time.Now()
+	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
+	for _, id := range []slurm.JobID{"9", "10", "99", "100_1"} {
+		s.Put(slurm.Job{ID: id, User: "alice", State: slurm.Running, SubmittedAt: &at})
+	}
+	out, err := opstest.Do(t, opstest.NewCall(t, s), List())
+	require.NoError(t, err)
+	var ids []slurm.JobID
+	for _, j := range out.(ListOut).Jobs {
+		ids = append(ids, j.ID)
+	}
+	require.Equal(t, []slurm.JobID{"100_1", "99", "10", "9"}, ids)
+}
