@@ -172,7 +172,7 @@ func (sh *shell) answers(ctx context.Context, call *ops.Call, op ops.Op, ins []a
 		}
 	}
 	for _, r := range all {
-		if op.Effect == ops.Read || r.err != nil {
+		if d, ok := r.out.(ops.Doer); op.Effect == ops.Read || r.err != nil || ok && !d.Did() {
 			continue
 		}
 		sh.changed = true

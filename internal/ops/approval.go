@@ -183,19 +183,32 @@ func (s *Service) Approved(
 }
 
 // requestKey returns the key of the request for a call that shows now: own, or that of the same
-// call when it showed more, such as jobs that have ended since; of several, one that was decided.
+// call when it showed more, such as jobs that have ended since. Of several, a decision about this
+// very call counts most, then an approval, then the request that waits for this very call.
 func requestKey(ctx context.Context, docs store.Documents, at time.Time, own, now string, keyOf func(shown string) string) (string, error) {
 	if _, more, _ := strings.Cut(now, "+"); more == "" {
 		return own, nil
 	}
 	all, err := ListDocs[Approval](ctx, docs, docApproval, at)
-	key := own
+	key, best := own, 0
 	for _, a := range all {
-		switch k, _, _ := strings.Cut(a.ID, "."); {
-		case k == own:
+		k, _, _ := strings.Cut(a.ID, ".")
+		if k != own && !(showsAll(a.Digest, now) && k == keyOf(a.Digest)) {
+			continue
+		}
+		rank := 1
+		switch {
+		case k == own && !a.Waits():
 			return own, err
-		case (key == own || !a.Waits()) && showsAll(a.Digest, now) && k == keyOf(a.Digest):
-			key = k
+		case a.Yes:
+			rank = 4
+		case k == own:
+			rank = 3
+		case !a.Waits():
+			rank = 2
+		}
+		if rank > best {
+			key, best = k, rank
 		}
 	}
 	return key, err

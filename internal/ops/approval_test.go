@@ -3,6 +3,7 @@ package ops_test
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -408,5 +409,28 @@ func TestADecidedRequestCountsBeforeOneThatWaits(t *testing.T) {
 		}
 		require.Equal(t, "T1/U5", ask("+2"), decided)
 		require.Empty(t, ask("+2"), "the other request waits")
+	}
+}
+
+// A request for what is left, which still waits, does not hide the approval of a request that
+// showed it too. A larger request that was declined decides nothing about it.
+func TestAnApprovalCountsBeforeASmallerRequestThatWaits(t *testing.T) {
+	for _, yes := range []bool{true, false} {
+		s, _, _ := approvalService(t)
+		ask := func(digest string) string {
+			by, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Mine: true}, "", shown, digest, nil)
+			require.NoError(t, err)
+			return by
+		}
+		ask("+2")
+		ask("+1,2")
+		list, err := s.Approvals(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list, 2)
+		larger := slices.IndexFunc(list, func(a ops.Approval) bool { return a.Digest == "+1,2" })
+		_, err = s.Decide(t.Context(), list[larger].ID, operator, "T1/U5", yes, "")
+		require.NoError(t, err)
+		require.Equal(t, yes, ask("+2") != "")
+		require.Empty(t, ask("+2"), "its own request waits")
 	}
 }

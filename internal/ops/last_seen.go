@@ -112,8 +112,8 @@ func (c *Call) lastSeen(ctx context.Context, cl Cluster, f slurm.Filter) []slurm
 
 // answerOrLastSeen returns the answer of ask. Where the cluster cannot be reached, or
 // takes longer than a person waits, it returns the answer of known instead, if known
-// has one. known receives what ask returned beside its error.
-func answerOrLastSeen[T any](ctx context.Context, c *Call, cl Cluster, ask func(context.Context) (T, error), known func(T) (T, bool)) (got T, err error) {
+// has one. An answer of the queue that only lacks the accounts' jobs is newer.
+func answerOrLastSeen[T any](ctx context.Context, c *Call, cl Cluster, ask func(context.Context) (T, error), known func() (T, bool)) (got T, err error) {
 	wait := patienceStore
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -136,14 +136,14 @@ func answerOrLastSeen[T any](ctx context.Context, c *Call, cl Cluster, ask func(
 	for {
 		select {
 		case a := <-came:
-			if errors.Is(a.err, slurm.ErrUnreachable) {
-				if value, ok := known(a.value); ok {
+			if _, queued := errors.AsType[*slurm.AccountsError](a.err); !queued && errors.Is(a.err, slurm.ErrUnreachable) {
+				if value, ok := known(); ok {
 					return value, nil
 				}
 			}
 			return a.value, a.err
 		case <-late.C:
-			if value, ok := known(got); ok {
+			if value, ok := known(); ok {
 				return value, nil
 			}
 		case <-ctx.Done():

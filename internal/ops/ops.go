@@ -117,3 +117,7 @@ func Define[In, Out any](o Op, run func(context.Context, *Call, In) (Out, error)
 // A Finder is an output that can report that the operation found something wrong. The
 // shell then exits with 3.
 type Finder interface{ Found() bool }
+
+// A Doer is an output of an operation that does not always change something, such as a submission
+// that the plan refused. Other operations have changed something where they end without an error.
+type Doer interface{ Did() bool }

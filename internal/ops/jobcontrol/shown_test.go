@@ -68,6 +68,7 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 			{Reason: "Priority", Jobs: 1, Says: "others go first", Do: "wait"}, {Reason: "Dependency", Jobs: 4, Says: "it waits for another"},
 		}}},
 		{Name: "no queue", Out: QueueOut{Total: 9}},
+		{Name: "an empty queue", Out: QueueOut{}},
 		{Name: "a long queue", Out: QueueOut{Jobs: many}},
 		{Name: "a priority", Out: PriorityOut{JobID: "8", Name: "gpt", Priority: 900, Position: 2, InLine: 3, Parts: []PriorityPart{{"age", 600, 1000, "grows"}, {"nice", -1, 0, "taken off"}}, Line: []Waiting{{Job: waits}}}},
 		{Name: "a priority out of line", Out: PriorityOut{JobID: "8", Reason: "JobHeldUser"}},

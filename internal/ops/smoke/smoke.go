@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -50,6 +51,11 @@ type Rung struct {
 
 // Found reports whether a rung failed.
 func (o Out) Found() bool { return o.Failed != "" }
+
+// Did reports whether a rung was submitted.
+func (o Out) Did() bool {
+	return slices.ContainsFunc(o.Rungs, func(r Rung) bool { return r.JobID != "" })
+}
 
 // Smoke returns the operation smoke.
 func Smoke() ops.Op {

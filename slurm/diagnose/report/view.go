@@ -292,8 +292,8 @@ func (r Report) advice(l lang.Lang) []string {
 	}
 	if f := r.Fit; f != nil && !r.offered {
 		flags := strings.Join(f.Flags, " ")
-		add(said(fmt.Sprintf("Smallest change that fits by the memory estimate: %s (about %.1f of %.1f GiB).", flags, f.EstimateGiB, f.TotalGiB),
-			fmt.Sprintf("按显存估算，能放下的最小改动：%s（约 %.1f/%.1f GiB）。", flags, f.EstimateGiB, f.TotalGiB)))
+		add(said(fmt.Sprintf("Smallest change that fits, by the memory estimate and what this run used: %s (about %.1f of %.1f GiB).", flags, f.EstimateGiB, f.TotalGiB),
+			fmt.Sprintf("按显存估算与本次实际用量，能放下的最小改动：%s（约 %.1f/%.1f GiB）。", flags, f.EstimateGiB, f.TotalGiB)))
 	}
 	for _, id := range r.Rules {
 		if t, ok := ruleAdvice(id); ok {
