@@ -165,6 +165,9 @@ func TestLayoutOfAModelByName(t *testing.T) {
 		"is 16 A100 40GB enough for llama3 8b":                    {"on 16 A100-40G"},
 		"what MFU should I expect from llama3 70b fp8 on 64 h100": {"TFLOP/s a GPU", "--fp8-format", "fp8, 731 TFLOP/s a GPU"},
 		"qwen2.5-7b 在 3 台 8 卡机器上怎么切并行":                            {"qwen2.5-7b 用 24 张 H100", "--nodes 3`"},
+		"how long to train llama3 8b on 1.5T tokens with 64 H100": {"About 31.1 days (26 to 36.6) for 1500 billion tokens on 64 GPUs"},
+		"qwen3-8b 训 2 万亿 token,128 张 H100 要多久":                    {"128 张 GPU 不间断训练 20000 亿 token", "token/s"},
+		"how many tokens per second for llama3-8b on 8 h100":      {"9206 tokens/s"},
 		"deepseek v3 至少需要多少张 H800":                                {"至少需要 256 张 H800", "已发表的 2048 卡配置"},
 		"qwen2.5 7b on 4 a800, best tp and pp":                    {"qwen2.5-7b on 4 A800", "--nodes 1 --gpus-per-node 4`"},
 	} {
@@ -177,7 +180,7 @@ func TestLayoutOfAModelByName(t *testing.T) {
 	for _, q := range []string{
 		"how to convert a llama3 70b checkpoint from TP 8 to TP 4", "llama3 70b on 64 H100 runs out of memory, which TP?",
 		"Mixtral 8x7B on 16 H100 only 130 TFLOPS, what should I change", "llama3-8B 换了并行策略 loss 对不上,怎么办",
-		"how many GPUs for a 70B model", "llama3 70b learning rate",
+		"how many GPUs for a 70B model", "how long does llama3-8b take until the first step", "llama3 70b learning rate",
 	} {
 		r, ok := compute.Answer(q, lang.Of(q))
 		require.False(t, ok && r.Section == "Layout of a model", "%s: %s", q, r.Text)

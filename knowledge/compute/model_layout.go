@@ -19,10 +19,14 @@ var layoutAsked = lazy.New(`\b(?:which|what|best|good|right|optimal|recommend\w*
 	`|\bhow (?:should|do|would|to|can) (?:i |we |you )?(?:parallel|split|shard|lay)|^\W*(?:tp|pp|ep|cp|layout|parallel\w*)\b[^.?!;]{0,24}\bfor\b` +
 	`|how many (?:\S+ ){0,3}(?:gpus?|cards|nodes|machines|[abh]\d{2,3}s?)\b` +
 	`|\b(?:minimum|fewest|smallest|least) (?:number|count|gpus?|nodes|cards)|\benough\b|\bfits?\b` +
-	`|\b(?:expect\w*|typical|usual|reachable|should|what)\b[^.?!;]{0,32}\b(?:t?flops?|mfu|throughput)\b|how fast` +
+	`|\b(?:expect\w*|typical|usual|reachable|should|what)\b[^.?!;]{0,32}\b(?:t?flops?|mfu|throughput)\b|\bhow fast\b` +
+	`|\btokens? ?(?:per|/|a) ?s(?:ec\w*)?\b` +
 	`|(?:什么|哪[种个些]?|怎么|如何|怎样|多少|推荐|合适)[^。？；]{0,12}(?:并行|tp|pp|切)|(?:并行|tp|pp|切)[^。？；]{0,12}(?:怎么|如何|多少|几|推荐|合适)` +
 	`|(?:几|多少) ?(?:张|块|台|个)? ?(?:\S+ )?(?:卡|gpu|显卡|节点|机器|[abh]\d{2,3})|至少(?:要|需要)?(?:几|多少)|最少|够(?:吗|不够|用|训)|(?:放|装|跑|训)(?:得|不)(?:下|动|了)` +
 	`|(?:吞吐|算力利用率|mfu|flops)[^。？；]{0,8}(?:多少|多高|几)|多快`)
+
+// durationAsked matches questions for the time that a number of tokens takes.
+var durationAsked = lazy.New(`\bhow (?:long|many (?:days|hours|weeks))\b|多久|多少天|多长时间|几天`)
 
 // otherSubject matches questions that name a model's sizes but ask about something else: a
 // failure, a speed that is too low, a checkpoint, a command.
@@ -52,11 +56,12 @@ const usualBatch = 256
 // modelLayout answers which layout a model takes that is asked for by name, and where the
 // question gives no number of GPUs, from how many on it fits.
 func modelLayout(q *question) string {
-	if !layoutAsked.MatchString(q.low) || otherSubject.MatchString(q.low) {
+	m, rest, ok := recipes.Named(q.low)
+	tokens := tokensIn(rest)
+	if !layoutAsked.MatchString(q.low) && (tokens == 0 || !durationAsked.MatchString(q.low)) || otherSubject.MatchString(q.low) {
 		return ""
 	}
-	m, rest, ok := recipes.Named(q.low)
-	c := readConfig(rest) // without the model's name, whose numbers are sizes of the model
+	c := readConfig(tokensGiven.ReplaceAllString(rest, " ; ")) // without numbers that are no size of the layout
 	if !ok || c.TP+c.PP+c.CP+c.EP > 0 || c.GBS > 0 && c.MBS > 0 {
 		return ""
 	}
@@ -93,11 +98,25 @@ func modelLayout(q *question) string {
 	}
 	t += q.say(", about %.0f of %.0f GiB on the fullest GPU", ",占用最多的 GPU 约 %.0f / %.0f GiB", o.Memory.GiB(), gpu.MemoryGiB)
 	if o.High > 0 {
-		t += q.say(", about %.0f TFLOP/s a GPU (%.0f to %.0f)", ",每卡约 %.0f TFLOP/s(%.0f 至 %.0f)", o.TFLOPs, o.Low, o.High)
+		t += q.say(", about %.0f TFLOP/s a GPU (%.0f to %.0f), %.0f tokens/s", ",每卡约 %.0f TFLOP/s(%.0f 至 %.0f)、%.0f token/s", o.TFLOPs, o.Low, o.High, w.tokensPerSecond(o)/float64(gpus))
 	}
 	t += q.say(". By estimate this is the cheapest legal layout:\n`%s`\n", "。这是估算代价最低的合法配置:\n`%s`\n", strings.Join(append(o.Flags, w.given()...), " "))
 	t += published(q, w, gpus)
-	return t + q.say("`%s` shows the others and why.", "`%s` 列出其他配置及理由。", w.command(gpus))
+	return w.duration(q, tokens, o, gpus) + t + q.say("`%s` shows the others and why.", "`%s` 列出其他配置及理由。", w.command(gpus))
+}
+
+// tokensGiven matches the number of tokens of a training.
+var tokensGiven = lazy.New(`(\d+(?:\.\d+)?) ?(trillion|tn?|billion|bn?|万亿|亿)[ -]?(?:个 ?)?tokens?\b`)
+
+// tokensIn returns the number of tokens that a question wants to train on; 0 for none.
+func tokensIn(text string) float64 {
+	m := tokensGiven.FindStringSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	n, _ := strconv.ParseFloat(m[1], 64)
+	unit := map[string]float64{"t": 1e12, "万亿": 1e12, "b": 1e9, "亿": 1e8}
+	return n * cmp.Or(unit[m[2]], unit[m[2][:1]])
 }
 
 // A wanted is a model and the machines that it is to be trained on.
@@ -143,6 +162,29 @@ func (w wanted) fewest() (int, []rules.Option) {
 		}
 	}
 	return 0, nil
+}
+
+// tokensPerSecond returns the estimated speed of a layout on all its GPUs.
+func (w wanted) tokensPerSecond(o rules.Option) float64 {
+	argv := append(w.model.Argv(), w.given()...)
+	seq := 0
+	for i, word := range argv {
+		if word == "--seq-length" { // the last one counts
+			seq, _ = strconv.Atoi(argv[i+1])
+		}
+	}
+	return float64(o.DP*o.MicroBatch*o.Microbatches*seq) / o.StepSeconds
+}
+
+// duration tells how long so many tokens take with a layout; empty where nothing supports it.
+func (w wanted) duration(q *question, tokens float64, o rules.Option, gpus int) string {
+	if tokens == 0 || o.High == 0 {
+		return ""
+	}
+	days := tokens / w.tokensPerSecond(o) / (24 * 60 * 60)
+	return q.say("About %.3g days (%.3g to %.3g) for %[5]g billion tokens on %[4]d GPUs without pauses; saving, evaluation and restarts come on top.\n",
+		"约 %.3g 天(%.3g 至 %.3g):%[4]d 张 GPU 不间断训练 %[6]g 亿 token;保存、评测和重启另计。\n",
+		days, days*o.TFLOPs/o.High, days*o.TFLOPs/o.Low, gpus, tokens/1e9, tokens/1e8)
 }
 
 // command returns the command that tries all layouts.
