@@ -3,7 +3,9 @@ package megatron
 import "slices"
 
 // adamsMoments returns the bytes of the two moments of Adam.
-func (c *Config) adamsMoments() float64 { return dtypeBytes(c.ExpAvgDtype) + dtypeBytes(c.ExpAvgSqDtype) }
+func (c *Config) adamsMoments() float64 {
+	return dtypeBytes(c.ExpAvgDtype) + dtypeBytes(c.ExpAvgSqDtype)
+}
 
 // oneMoment names the optimizers that keep one number for each weight of a matrix.
 var oneMoment = []string{"sgd", "lion", "muon"}
