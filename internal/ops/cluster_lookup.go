@@ -181,6 +181,16 @@ func PollPause(cl Cluster) time.Duration {
 	return 15 * time.Second
 }
 
+// Pause waits for d, and reports whether it passed before ctx ended.
+func Pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
 // SiteOf returns the profile of the cluster that s goes to.
 func (c *Call) SiteOf(s job.Spec) job.Site {
 	if c.Sites == nil {

@@ -46,16 +46,12 @@ func (s *Service) KeepLastSeen(ctx context.Context, name string, since time.Time
 	if !at.After(since) {
 		return since, nil
 	}
-	docs, err := s.Docs()
-	if err != nil {
-		return since, err
-	}
 	var raw bytes.Buffer
 	w := gzip.NewWriter(&raw)
 	if err := errors.Join(json.NewEncoder(w).Encode(jobs), w.Close()); err != nil {
 		return since, err
 	}
-	return at, docs.Put(ctx, docLastSeen, name, lastSeen{at, raw.Bytes()}, at.Add(keptFor))
+	return at, s.Docs().Put(ctx, docLastSeen, name, lastSeen{at, raw.Bytes()}, at.Add(keptFor))
 }
 
 // RecallLastSeen gives each view the jobs that its cluster showed to an earlier
@@ -63,13 +59,9 @@ func (s *Service) KeepLastSeen(ctx context.Context, name string, since time.Time
 // each cluster's jobs were seen.
 func (s *Service) RecallLastSeen(ctx context.Context) (map[string]time.Time, error) {
 	seen := map[string]time.Time{}
-	docs, err := s.Docs()
-	if err != nil {
-		return seen, err
-	}
 	var failed []error
 	for name, v := range s.Views {
-		jobs, at, ok, err := readLastSeen(ctx, docs, name, s.Now())
+		jobs, at, ok, err := readLastSeen(ctx, s.Docs(), name, s.Now())
 		if ok {
 			v.Recall(jobs, at)
 			seen[name] = at
@@ -80,7 +72,7 @@ func (s *Service) RecallLastSeen(ctx context.Context) (map[string]time.Time, err
 }
 
 // readLastSeen loads a cluster's jobs from the store, and when they were seen.
-func readLastSeen(ctx context.Context, docs *store.Slack, cluster string, now time.Time) (jobs []slurm.Job, at time.Time, ok bool, err error) {
+func readLastSeen(ctx context.Context, docs store.Documents, cluster string, now time.Time) (jobs []slurm.Job, at time.Time, ok bool, err error) {
 	var kept lastSeen
 	if ok, err := docs.Get(ctx, docLastSeen, cluster, now, &kept); err != nil || !ok {
 		return nil, at, false, err
@@ -103,11 +95,7 @@ func (c *Call) lastSeen(ctx context.Context, cl Cluster, f slurm.Filter) []slurm
 		}
 		return nil
 	}
-	docs, err := c.Docs()
-	if err != nil {
-		return nil
-	}
-	all, at, ok, err := readLastSeen(ctx, docs, cl.Name(), c.Now())
+	all, at, ok, err := readLastSeen(ctx, c.Docs(), cl.Name(), c.Now())
 	if err != nil || !ok {
 		return nil
 	}

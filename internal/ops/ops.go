@@ -89,7 +89,7 @@ func (o Op) Run(ctx context.Context, c *Call, in any) (out any, err error) {
 		return nil, fmt.Errorf("ops: %s takes *%s, not %T", o.Name, o.in, in)
 	}
 	ctx, span := tracing.Start(ctx, "operation "+o.Name, trace.SpanKindInternal)
-	defer func() { o.endSpan(span, c, v.Elem(), out, err) }()
+	defer func() { o.endSpan(span, c, in, out, err) }()
 	c, err = c.For(o)
 	if err != nil {
 		c.audit(ctx, o, in, nil, err)

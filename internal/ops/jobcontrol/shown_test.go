@@ -341,8 +341,7 @@ func TestWhoIsToldOfAJobsCode(t *testing.T) {
 	_, err := opstest.Do(t, c, launch.Submit(), append([]string{"--yes"}, opstest.GoodJob...)...)
 	require.NoError(t, err)
 	s.Put(slurm.Job{ID: "4701", Name: "gpt", User: "alice", State: slurm.Running})
-	docs, err := c.Docs()
-	require.NoError(t, err)
+	docs := c.Docs()
 	source := cluster.GitSource{Commit: "01", Changed: true, Diff: "+x\n", New: []string{"n"}}
 	require.NoError(t, docs.Put(t.Context(), "source", "test/4701", source, time.Now().Add(time.Hour)))
 	for who, want := range map[ops.Caller][3]bool{ // whether the specification, the code and its diff are shown

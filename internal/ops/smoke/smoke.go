@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -132,8 +131,7 @@ func runRung(ctx context.Context, c *ops.Call, cl ops.Cluster, r rung, tell func
 	}
 	one.JobID, one.State = id, slurm.Pending
 	for !one.State.Ended() {
-		select {
-		case <-ctx.Done():
+		if !ops.Pause(ctx, ops.PollPause(cl)) {
 			if err := cl.Cancel(context.WithoutCancel(ctx), id); err != nil {
 				e := ops.AsError(c.SlurmError(err, id))
 				e.Message = lang.Text{EN: "job %s could not be cancelled and may still run: %s", ZH: "未能取消作业 %s，它可能仍在运行：%s"}.With(id, e.Message)
@@ -141,7 +139,6 @@ func runRung(ctx context.Context, c *ops.Call, cl ops.Cluster, r rung, tell func
 				return one, e
 			}
 			return one, ctx.Err()
-		case <-time.After(ops.PollPause(cl)):
 		}
 		// A failed question is asked again; the job has its own time limit.
 		if j, err := cl.Job(ctx, id); err == nil {
