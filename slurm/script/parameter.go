@@ -155,7 +155,7 @@ func (r *reader) operate(p *syntax.ParamExp, op string, value Value, found bool,
 			return other
 		}
 	case "replace":
-		if s, ok := value.Literal(); ok && !unknown {
+		if s, ok := value.Literal(); ok && !unknown && ref.Of == nil && ref.Index == "" { // no array's
 			if text, ok := replaced(s, p.Repl, joinWords(r.word(p.Repl.Orig, f)), joinWords(r.word(p.Repl.With, f))); ok {
 				return textValue(text, ref.Line)
 			}
