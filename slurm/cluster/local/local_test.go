@@ -191,6 +191,7 @@ func TestCommandsInsideAJob(t *testing.T) {
 			"shell\n",
 		},
 		{"a signal that is none", "", "scancel --signal=NONE $SLURM_JOB_ID 2>&1; echo $?", "scancel: error: Unknown job signal: NONE\n1\n"},
+		{"a signal of an unset variable", "", "scancel --signal=$NONE $SLURM_JOB_ID 2>&1; echo $?", "scancel: error: Unknown job signal: \n1\n"},
 		{"a job that is no job", "", "scancel x 2>/dev/null; echo $?", "1\n"},
 		{"a script that is none", "", "echo true | sbatch 2>&1 | grep -c 'does not look like a batch script'", "1\n"},
 		{"quiet", "", "srun -Q bash -c 'exit 3' 2>&1; echo $?", "3\n"},

@@ -117,18 +117,19 @@ type cancelOptions struct {
 }
 
 func scancelOptions(args []string) (o cancelOptions, ids []string, err error) {
+	signals := false
 	for len(args) > 0 {
 		word := args[0]
 		args = args[1:]
 		name, value, inline := strings.Cut(word, "=")
 		switch {
 		case name == "--signal" && inline:
-			o.signal = value
+			o.signal, signals = value, true
 		case word == "--signal" || word == "-s":
 			if len(args) == 0 {
 				return o, nil, slurm.Sayf("option %s needs a signal", word)
 			}
-			o.signal, args = args[0], args[1:]
+			o.signal, args, signals = args[0], args[1:], true
 		case word == "--batch" || word == "-b":
 			o.batch = true
 		case word == "--full" || word == "-f":
@@ -139,7 +140,7 @@ func scancelOptions(args []string) (o cancelOptions, ids []string, err error) {
 			ids = append(ids, word)
 		}
 	}
-	if _, known := slurm.SignalNumber(o.signal); o.signal != "" && !known {
+	if _, known := slurm.SignalNumber(o.signal); signals && !known { // an empty one would end the job
 		return o, nil, slurm.Sayf("Unknown job signal: %s", o.signal)
 	}
 	return o, ids, nil
