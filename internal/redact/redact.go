@@ -89,7 +89,7 @@ var forms = []secretForm{
 	// first of two quoted arguments is mostly a word: print("token", "changed").
 	form(namedSetting, `\b[A-Z0-9_]*(?:SECRET|TOKEN|PASSWD|PASSWORD|(?:API|ACCESS|AUTH|PRIVATE)_?KEY)[A-Z0-9_]*["'],\s*["']`+secretValue, 1),
 	form(namedSetting, `\b[A-Z0-9_]+`+upperSuffixes+assignment+secretValue, 1),
-	form(namedSetting, chineseNames+`\s*(?:是|为|`+assignment+`)\s*([!#-&(-+./-:<-~-]{4,})`, 1),
+	form(namedSetting, chineseNames+`\s*(?:(?:是|为)\s*(?:`+assignment+`)?|`+assignment+`)\s*([!#-&(-+./-:<-~-]{4,})`, 1),
 	// ~/.netrc, and programs that print it: "machine HOST login NAME password SECRET".
 	form("netrc", `(?i)\b(?:login|machine|user)\s+\S+\s+password\s+(\S+)`, 1),
 	form("password for curl", `(?i)\bcurl\b[^\n]*?\s(?:-u\s*|--(?:proxy-)?user[ =]\s*)["']?[^\s:"'$]+:([^\s"'$]{4,})`, 1),
@@ -163,7 +163,8 @@ func maskForm(s string, f secretForm) string {
 			continue
 		}
 		if f.name == namedSetting || f.name == namedOption {
-			if notSecretName.MatchString(s[m[0]:from]) || notSecretValue.MatchString(s[from:to]) || aboutFile(s, m[0], from, to) {
+			if notSecretName.MatchString(s[m[0]:from]) || notSecretValue.MatchString(s[from:to]) ||
+				aboutFile(s, m[0], from, to) || inWords(s[m[0]:from], s[from:to]) {
 				continue
 			}
 		}
@@ -181,6 +182,12 @@ func maskForm(s string, f secretForm) string {
 func aboutFile(s string, name, from, to int) bool {
 	return name > 0 && s[name-1] == '/' && strings.HasSuffix(s[name:from], ": ") &&
 		!strings.ContainsFunc(s[from:to], func(r rune) bool { return r < 'a' || r > 'z' })
+}
+
+// inWords reports whether what follows a name and a wide sign is Chinese and nothing else, which is
+// a sentence about the name.
+func inWords(name, value string) bool {
+	return strings.ContainsAny(name, "：＝") && !strings.ContainsFunc(value, func(r rune) bool { return r < 0x80 })
 }
 
 // hasMixedCharacters reports whether a word has capitals, small letters and digits,

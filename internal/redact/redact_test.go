@@ -67,6 +67,7 @@ func TestSecretsAreMasked(t *testing.T) {
 		"a wide header":       {"Authorization： Bearer abcdefgh12345678", "abcdefgh12345678"},
 		"Chinese":             {"数据库密码：hunter22x，请勿外传", "hunter22x"},
 		"Chinese, by a verb":  {"登录口令是 hunter22x。", "hunter22x"},
+		"Chinese, by both":    {"登录口令为：hunter22x", "hunter22x"},
 		"Chinese, quoted":     {"访问令牌: “hunter22x”", "hunter22x"},
 		"a long s in a name":  {"pa\u017fsword=hunter22", "hunter22"},
 		"a long s elsewhere":  {"pa\u017fs with ATATT3" + strings.Repeat("aB3", 62), strings.Repeat("aB3", 62)},
@@ -113,6 +114,7 @@ func TestOrdinaryTextStays(t *testing.T) {
 		`tokenizer.add("pad_token", "<|endoftext|>")`,
 		"密码：不能为空，请重新输入",
 		"令牌是否过期？密钥为 2048 位，口令: 长度不足",
+		"HF_TOKEN：用于下载权重的令牌",
 		"token：4096，显存：80GiB",
 		"[rank3]: RuntimeError: The size of tensor a (132) must match the size of tensor b (131)",
 	} {
