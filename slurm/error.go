@@ -137,11 +137,11 @@ func tidyStderr(stderr string) string {
 		for _, word := range []string{"error: ", "fatal: ", "Batch job submission failed: "} {
 			line = strings.TrimPrefix(line, word)
 		}
-		_, what, named := strings.Cut(line, " error: ")
-		if !named {
-			what = line
+		what := line
+		if function, reason, named := strings.Cut(line, " error: "); named && strings.HasPrefix(function, "slurm_") && !strings.Contains(function, " ") {
+			what = reason
 		}
-		if !slices.ContainsFunc(said, func(before string) bool { return strings.Contains(before, what) }) {
+		if !slices.ContainsFunc(said, func(before string) bool { return strings.Contains(" "+before+" ", " "+what+" ") }) {
 			said = append(said, line)
 		}
 	}

@@ -217,6 +217,10 @@ func TestRejectionsAreActionable(t *testing.T) {
 	require.ErrorIs(t, e, slurm.ErrRejected)
 	e = slurm.FromStderr("hold 25", "Job has already finished for job 25\nslurm_suspend error: Job has already finished\n")
 	require.Equal(t, "hold 25: Job has already finished for job 25", e.Error(), "said once")
+	for _, two := range [][]string{{"Invalid job id 251", "Invalid job id 25"}, {"gpu01 error: no answer", "gpu02 error: no answer"}} {
+		e = slurm.FromStderr("cancel", strings.Join(two, "\n"))
+		require.Equal(t, "cancel: "+strings.Join(two, "; "), e.Error(), "two things")
+	}
 	require.ErrorIs(t, slurm.FromStderr("x", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"), slurm.ErrUnreachable)
 	require.True(t, slurm.FromStderr("x", "error: Rate limit exceeded, please retry momentarily").Retryable())
 	require.ErrorIs(t, slurm.FromStderr("x", "scancel: error: Kill job error on job id 51: Access/permission denied"), slurm.ErrDenied)
