@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -39,6 +40,8 @@ type yard struct {
 	// silent makes Submit and Find fail as while Slurm's controller is down; lost says that
 	// what was submitted meanwhile did not arrive.
 	silent, lost bool
+	// accountless makes the accounts fail.
+	accountless bool
 	// short makes jobs end before anybody can look at them.
 	short bool
 }
@@ -113,6 +116,10 @@ func (y *yard) Jobs(_ context.Context, f slurm.Filter) (out []slurm.Job, err err
 		if f.Match(j) {
 			out = append(out, j)
 		}
+	}
+	if y.accountless && !f.Since.IsZero() {
+		out = slices.DeleteFunc(out, func(j slurm.Job) bool { return j.State.Ended() })
+		return out, &slurm.AccountsError{Err: slurm.FromStderr("sacct", "sacct: error: Connection refused")}
 	}
 	return out, nil
 }

@@ -78,7 +78,7 @@ func (b *Bot) askedOfJob(ctx context.Context, a incoming.Ask, c *ops.Call, words
 			return nil, false
 		}
 		if id = string(job.ID); id == "" {
-			return b.reply.Doc(a, view.Doc{Title: textNoRecent.In(c.Lang), Next: []string{"submit", "list --user all"}}, false), true
+			return b.noLastJob(ctx, a, c), true
 		}
 		f.Cluster = cmp.Or(f.Cluster, job.Cluster)
 	}

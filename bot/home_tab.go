@@ -109,11 +109,14 @@ func (b *Bot) myJobs(ctx context.Context, a incoming.Ask, c *ops.Call) []slack.B
 }
 
 // listJobs runs the operation list. Calls at about the same time share one query to the
-// cluster.
+// cluster. Where only the accounts fail, the jobs of the queue are returned with that error.
 func listJobs(ctx context.Context, c *ops.Call, in jobcontrol.ListIn) ([]slurm.Job, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	found, err := operations.Run[jobcontrol.ListOut](ctx, c, "list", &in)
+	if lacks := found.Lacks(); err == nil && lacks.EN != "" {
+		err = &ops.Error{Code: ops.Failed, Message: lacks}
+	}
 	return found.Jobs, err
 }
 

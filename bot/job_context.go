@@ -87,15 +87,24 @@ func jobArgument(op ops.Op) (name string, needed bool) {
 	return "", false
 }
 
-// recentJobs returns the person's own recent jobs, newest first.
-func (b *Bot) recentJobs(ctx context.Context, a incoming.Ask, c *ops.Call) []slurm.Job {
+// recentJobs returns the person's own recent jobs, newest first. With an error they are at most
+// those of the queue, among which the last one need not be.
+func (b *Bot) recentJobs(ctx context.Context, a incoming.Ask, c *ops.Call) ([]slurm.Job, error) {
 	if c.Who.User == "" {
-		return nil
+		return nil, nil
 	}
 	jobs, err := listJobs(ctx, c, jobcontrol.ListIn{All: true, User: c.Who.User, OnCluster: ops.OnCluster{Cluster: b.people.ClusterOf(ctx, a)}})
 	b.warn("recent jobs", err)
 	slices.SortStableFunc(jobs, slurm.NewestFirst)
-	return jobs
+	return jobs, err
+}
+
+// noLastJob tells a person that they have no recent job, or why that is not known.
+func (b *Bot) noLastJob(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
+	if _, err := b.recentJobs(ctx, a, c); err != nil {
+		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
+	}
+	return b.reply.Doc(a, view.Doc{Title: textNoRecent.In(c.Lang), Next: []string{"submit", "list --user all"}}, false)
 }
 
 // aboutJob reads a sentence that asks something about a job without its number; ok is false for
@@ -118,7 +127,7 @@ func (b *Bot) aboutJob(ctx context.Context, a incoming.Ask, c *ops.Call, words [
 		}
 	}
 	if last {
-		if jobs := b.recentJobs(ctx, a, c); len(jobs) > 0 {
+		if jobs, err := b.recentJobs(ctx, a, c); err == nil && len(jobs) > 0 {
 			return cmp.Or(name, "status"), jobRef{jobs[0].Cluster, jobs[0].ID}, true
 		}
 		return cmp.Or(name, "status"), jobRef{}, true
@@ -140,7 +149,8 @@ func (b *Bot) askedOfNamed(ctx context.Context, a incoming.Ask, c *ops.Call, tex
 	if _, ok := typed.AskedOfNamed(text, anyName); !ok {
 		return jobRef{}, "", false // no need to ask the cluster
 	}
-	j, ok := firstNamed(b.recentJobs(ctx, a, c), typed.PossibleJobNames(text))
+	jobs, _ := b.recentJobs(ctx, a, c)
+	j, ok := firstNamed(jobs, typed.PossibleJobNames(text))
 	if !ok {
 		return jobRef{}, "", false
 	}
@@ -181,12 +191,13 @@ func (b *Bot) nameJob(
 		case slurm.IsJobID(first), slurm.IsStepID(first), arg != "job" && strings.ContainsAny(first, "/."):
 			return words, nil
 		case typed.LastJob(strings.Join(words, " ")):
-			if jobs := b.recentJobs(ctx, a, c); len(jobs) > 0 {
+			if jobs, err := b.recentJobs(ctx, a, c); err == nil && len(jobs) > 0 {
 				return at(jobRef{jobs[0].Cluster, jobs[0].ID}, nil), nil
 			}
-			return words, b.reply.Doc(a, view.Doc{Title: textNoRecent.In(c.Lang), Next: []string{"submit", "list --user all"}}, false)
+			return words, b.noLastJob(ctx, a, c)
 		}
-		if j, ok := firstNamed(b.recentJobs(ctx, a, c), words[:1]); ok {
+		jobs, _ := b.recentJobs(ctx, a, c)
+		if j, ok := firstNamed(jobs, words[:1]); ok {
 			return at(jobRef{j.Cluster, j.ID}, words[1:]), nil
 		}
 		return words, nil
@@ -194,7 +205,7 @@ func (b *Bot) nameJob(
 	if here, ok := b.jobHere(ctx, a); ok {
 		return at(here, words), nil
 	}
-	if jobs := b.recentJobs(ctx, a, c); len(jobs) > 0 {
+	if jobs, _ := b.recentJobs(ctx, a, c); len(jobs) > 0 {
 		return words, b.reply.Doc(a, view.Doc{Title: textWhichJob.In(c.Lang)}, false, jobChoices(op.Name, jobs, words, c.Lang))
 	}
 	return words, nil

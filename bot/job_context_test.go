@@ -100,6 +100,28 @@ func TestMyLastJobIsUnderstoodEverywhere(t *testing.T) {
 	})
 }
 
+// While the accounts are away, the newest job of the queue need not be the last one; a name in the
+// queue is that job.
+func TestMyLastJobIsNotGuessedWithoutTheAccounts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		s.yard.put(jobNamed("4000", "old"))
+		ended := jobNamed("4001", "llama-8b")
+		ended.State = slurm.Failed
+		s.yard.put(ended)
+		s.yard.mu.Lock()
+		s.yard.accountless = true
+		s.yard.mu.Unlock()
+		s.Slash("status my last job")
+		s.said("accounts do not answer")
+		s.Event(map[string]any{"type": "message", "channel_type": "im", "user": "U1", "channel": "D1", "ts": "1.000100", "text": "我的上一个作业怎么样了？"})
+		s.said("没有应答")
+		s.Slash("status old")
+		s.said("old · running · 4000")
+	})
+}
+
 func TestACommandWithoutAJobAsksWhich(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

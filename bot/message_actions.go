@@ -99,7 +99,8 @@ func (b *Bot) namedIn(ctx context.Context, a incoming.Ask, c *ops.Call, text str
 		}
 	}
 	names := typed.PossibleJobNames(text)
-	if j, ok := firstNamed(b.recentJobs(ctx, a, c), names); ok {
+	recent, _ := b.recentJobs(ctx, a, c)
+	if j, ok := firstNamed(recent, names); ok {
 		return jobRef{j.Cluster, j.ID}, true
 	}
 	if j, ok := firstNamed(b.jobsWithCards(ctx, a.Team), names); ok {

@@ -43,6 +43,9 @@ func (v *visit) attempts() error {
 		return err
 	}
 	list, err := runAs[jobcontrol.ListOut](v, cluster, "list", "--all", "--user="+j.User, "--name="+j.Name)
+	if lacks := list.Lacks(); err == nil && lacks.EN != "" { // ended attempts cannot be shown
+		err = &ops.Error{Code: ops.Failed, Message: lacks}
+	}
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,8 @@ type jobsPage struct {
 	State    string   // running, waiting, ended, or empty
 	Find     string
 	Jobs     []slurm.Job
-	All      int // number of matching jobs
+	Lacks    string // why ended jobs are missing; empty where they are not
+	All      int    // number of matching jobs
 	Page     int
 	Last     int
 	Query    url.Values
@@ -69,6 +70,7 @@ func (v *visit) chosenJobs() (p jobsPage, err error) {
 	if err != nil {
 		return p, err
 	}
+	p.Lacks = list.Lacks().In(v.lang)
 	find := strings.ToLower(p.Find)
 	for _, j := range list.Jobs {
 		group := groupOf(j)

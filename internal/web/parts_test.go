@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/account"
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/web"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -85,6 +86,29 @@ func TestWhichJobsAStateShows(t *testing.T) {
 		_, body := b.get("/web/jobs" + query)
 		require.Equal(t, shows, strings.Contains(body, ">gpt<"), query)
 	}
+}
+
+// An accountlessSite has accounts that do not answer.
+type accountlessSite struct{ *opstest.Site }
+
+func (s accountlessSite) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
+	jobs, _ := s.Site.Jobs(ctx, f)
+	if f.Since.IsZero() {
+		return jobs, nil
+	}
+	return jobs, &slurm.AccountsError{Err: slurm.FromStderr("sacct", "sacct: error: Connection refused")}
+}
+
+// While the accounts are away, the page shows the queue and says what is missing.
+func TestThePageOfJobsSaysThatTheAccountsAreAway(t *testing.T) {
+	s := newSite(t)
+	s.svc.Clusters["test"] = accountlessSite{s.jobs}
+	b := s.as("alice")
+	_, body := b.get("/web/jobs")
+	require.Contains(t, body, "runs")
+	require.Contains(t, body, "accounts do not answer")
+	_, body = b.get("/web/jobs?state=running")
+	require.NotContains(t, body, "accounts do not answer", "none of the running jobs is missing")
 }
 
 // A pending job shows its expected start, a running job its actual start.

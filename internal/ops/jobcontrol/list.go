@@ -265,14 +265,22 @@ func submitted(j slurm.Job) time.Time {
 	return *j.SubmittedAt
 }
 
+// Lacks says that ended jobs are missing, and why; it is empty where the accounts have answered.
+func (o ListOut) Lacks() lang.Text {
+	if o.Silent == "" {
+		return lang.Text{}
+	}
+	return lang.Text{
+		EN: "Slurm's accounts do not answer, so jobs that have left the queue are not listed: %s",
+		ZH: "Slurm 的记账数据库没有应答，因此未列出已离开队列的作业：%s",
+	}.With(o.Silent)
+}
+
 // View shows one line for each job, above the ids that are none.
 func (o ListOut) View(l lang.Lang) view.Doc {
 	d := o.jobsView(l)
-	if o.Silent != "" {
-		d.Sections = append(d.Sections, view.Section{Text: lang.Text{
-			EN: "Slurm's accounts do not answer, so jobs that have left the queue are not listed: %s",
-			ZH: "Slurm 的记账数据库没有应答，因此未列出已离开队列的作业：%s",
-		}.With(o.Silent).In(l)})
+	if lacks := o.Lacks(); lacks.EN != "" {
+		d.Sections = append(d.Sections, view.Section{Text: lacks.In(l)})
 	}
 	for _, id := range o.Missing {
 		d.Sections = append(d.Sections, view.Section{Text: ops.UnknownJob.With(id).In(l)})
