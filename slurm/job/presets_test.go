@@ -89,6 +89,10 @@ func TestTheFlightRecorderIsOnInEveryReleaseOfTorch(t *testing.T) {
 			env := execute(t, s, job.Options{}).of("python")[0].Env
 			require.Equal(t, "7", env[name])
 			require.NotContains(t, env, pair[1-i])
+			s.Env, s.Container = nil, job.Container{Runtime: job.Pyxis, Image: "a/b:c", Env: map[string]string{name: "7"}}
+			script, err := job.Render(s, job.Options{})
+			require.NoError(t, err)
+			require.NotContains(t, script.Text, pair[1-i])
 		}
 	}
 }

@@ -49,8 +49,5 @@ func (r *rendering) runNames() []string {
 	if uses("--mlflow-", "MLFLOW_") {
 		names = append(names, "MLFLOW_RUN_NAME")
 	}
-	return slices.DeleteFunc(names, func(n string) bool {
-		_, inside := r.Container.Env[n]
-		return inside || r.sets(n) || r.presetSets(n)
-	})
+	return slices.DeleteFunc(names, r.given)
 }

@@ -72,7 +72,7 @@ export DIRTY
 func (r *rendering) traceSettings() []setting {
 	var out []setting
 	for _, s := range traceSettings {
-		if slices.ContainsFunc(s.names(), func(n string) bool { return r.sets(n) || r.presetSets(n) }) {
+		if slices.ContainsFunc(s.names(), r.given) {
 			continue
 		}
 		for _, n := range s.names() {
@@ -80,6 +80,12 @@ func (r *rendering) traceSettings() []setting {
 		}
 	}
 	return out
+}
+
+// given reports whether the user or a preset sets a variable, if only in the container.
+func (r *rendering) given(name string) bool {
+	_, inside := r.Container.Env[name]
+	return inside || r.sets(name) || r.presetSets(name)
 }
 
 func (r *rendering) presetSets(name string) bool {
