@@ -50,7 +50,8 @@ var durationAsked = lazy.New(`\bhow (?:long|many (?:days|hours|weeks))\b|多久|
 // otherSubject matches questions that name a model's sizes but ask about something else: a
 // failure, a speed that is too low, a checkpoint, a command.
 var otherSubject = lazy.New(`\d ?t?flop|\bonly\b|\bloss\b|\bnormal\b|\berrors?\b|\boom\b|out of memory|\bhang|\bstuck|crash|fail|traceback` +
-	`|\bhow many \S+ (?:were|did|(?:do|did) (?:i|we) have)\b|checkpoint|convert|\bckpt|\bload|\bresum|\bslow|\bnan\b|\bscript|\bcommand|infer|\bserv(?:e|ing)\b|finetun|fine-tun|\bsft\b|\blora\b|\brlhf\b|\bwhy\b` +
+	`|\bhow many \S+ (?:were|did|do (?:i|we) have)\b|checkpoint|convert|\bckpt|\bload|\bresum|\bslow|\bnan\b|\bscript|\bcommand|infer|\bserv(?:e|ing)\b` +
+	`|finetun|fine-tun|\bsft\b|\blora\b|\brlhf\b|\bwhy\b` +
 	`|只有|正常|优化|报错|转换|加载|续训|卡住|挂了|失败|爆显存|为什么|为啥|推理|微调|脚本|命令|权重`)
 
 // smallMemory matches the memory of the smaller A100.
@@ -206,7 +207,13 @@ func (w wanted) layouts(gpus int) []rules.Option {
 // fewest returns the least number of GPUs, of those that people take, on which the model
 // fits, and the layouts there; 0 for none.
 func (w wanted) fewest() (int, []rules.Option) {
+	const optimizer = 12 // bytes of Adam's state a parameter, kept on at least one GPU
+	args, _ := megatron.Parse(megatron.Run{Entry: w.model.Script(), Argv: w.model.Argv(), WorldSize: 1, Arch: w.gpu.Arch})
+	all, _ := args.Effective().Shape().Params()
 	for n := 1; n <= largestCluster; n *= 2 {
+		if all*optimizer > float64(n)*w.gpu.MemoryGiB*(1<<30) {
+			continue // the search is slowest where nothing fits
+		}
 		if options := w.layouts(n); len(options) > 0 {
 			return n, options
 		}
