@@ -103,3 +103,21 @@ func hybridRows() []row {
 func autoSplit(c *cfg) bool {
 	return c.Entry == "hybrid" && c.Hybrid != nil && c.Hybrid.Segments == 1 && c.PP > 1
 }
+
+// specWords is the rule for the words of --spec. Up to 0.18 a GPT model's layers are
+// imported only when the model is built.
+func specWords(id string, severity Severity) row {
+	return row{
+		id: id, flags: "--spec", source: "megatron/core/transformer/spec_utils.py:47", stage: configuring, severity: severity,
+		when:   t("--spec in the GPT and hybrid scripts", "GPT 与混合模型脚本中的 --spec"),
+		must:   t("--spec must be two words: a module and a name in it", "--spec 必须是两个词：模块与其中的名称"),
+		why:    t("the layers are imported from there; the word local belongs to other scripts", "层从该处导入；local 这个词属于其他脚本"),
+		do:     t("write --spec MODULE NAME, or choose the layers with --transformer-impl", "写成 --spec 模块 名称，或用 --transformer-impl 选择层"),
+		broken: func(c *cfg) bool { return c.Spec != nil && len(c.Spec) != 2 && importsSpec(c) },
+	}
+}
+
+// importsSpec reports whether the entry script imports the layers that --spec names.
+func importsSpec(c *cfg) bool {
+	return (c.Entry == "gpt" || c.Entry == "hybrid" && c.TransformerImpl != "inference_optimized") && !c.UseLegacyModels
+}
