@@ -14,6 +14,10 @@ import (
 func TestRulesOnBothSidesOfTheirLimit(t *testing.T) {
 	flex := "!--moe-token-dispatcher-type --moe-token-dispatcher-type flex --moe-flex-dispatcher-backend "
 	delta := "--experimental-attention-variant gated_delta_net --linear-num-key-heads 8 --linear-num-value-heads 16 --linear-attention-freq 4 "
+	optimized := "--transformer-impl inference_optimized --moe-router-dtype fp32 --normalization RMSNorm"
+	rl := "--perform-rl-step "
+	unified := "--inference-dynamic-batching-unified-memory-level 1 --rl-persist-cuda-graphs --cuda-graph-impl local --te-rng-tracker --rl-kv-cache-management-mode "
+	offloads := "--skip-train --rl-offload-optimizer-during-inference "
 	for _, c := range []struct {
 		rule, base, edits string
 		release           megatron.Release
@@ -112,6 +116,56 @@ func TestRulesOnBothSidesOfTheirLimit(t *testing.T) {
 		{"unknown-flag", "t5", "--export-model-type GPTModel", megatron.V015, true},
 		{"unknown-flag", "llama", "--modelopt-enabled", megatron.V017, false},
 		{"unknown-flag", "hybrid", "--modelopt-enabled", megatron.Main, false},
+		{"gdp-chunks-in-range", "dense", "--gdp-cutedsl-kernel --gdp-num-chunk-states-to-recompute 65", megatron.Main, true},
+		{"gdp-chunks-in-range", "dense", "--gdp-cutedsl-kernel --gdp-num-chunk-states-to-recompute 64", megatron.Main, false},
+		{"gdp-chunks-in-range", "dense", "--gdp-num-chunk-states-to-recompute 65", megatron.Main, false},
+		{"optimized-moe-no-gate", "moe", optimized, megatron.V018, true},
+		{"optimized-moe-no-gate", "moe", optimized, megatron.V017, false},
+		{"optimized-moe-no-gate", "moe", optimized + " --cuda-graph-impl local", megatron.V017, true},
+		{"optimized-moe-no-gate", "moe", "!--swiglu " + optimized, megatron.V019, false},
+		{"ramp-up-no-phases", "deep", "--rampup-batch-size 8 8 1000 --phase-transition-iterations 10,20", megatron.V017, true},
+		{"ramp-up-no-phases", "deep", "--rampup-batch-size 8 8 1000", megatron.V016, false},
+		// Reinforcement learning: 64 samples a step, 128 a generation.
+		{"rl-samples-fill-batches", "dense", rl, megatron.Main, false},
+		{"rl-samples-fill-batches", "dense", rl + "--grpo-group-size 3", megatron.V015, false},
+		{"rl-samples-fill-batches", "dense", rl + "--grpo-group-size 3 --grpo-iterations 1", megatron.V015, true},
+		{"rl-samples-fill-batches", "dense", rl + "--grpo-group-size 3 --grpo-iterations 1", megatron.Main, true},
+		{"rl-samples-fill-batches", "dense", "--grpo-group-size 3 --grpo-iterations 1", megatron.Main, false},
+		{"rl-packing-bin-holds-sequence", "dense", rl + "--rl-use-sequence-packing --rl-sequence-packing-bin-size 1024", megatron.V015, true},
+		{"rl-packing-bin-holds-sequence", "dense", rl + "--rl-use-sequence-packing --rl-sequence-packing-bin-size 2048", megatron.V015, false},
+		{"rl-exit-interval-fits", "dense", rl + "--exit-interval 3", megatron.V018, true},
+		{"rl-exit-interval-fits", "dense", rl + "--exit-interval 4", megatron.V018, false},
+		{"rl-save-interval-fits", "dense", rl + "--save-interval 5", megatron.Main, true},
+		{"rl-save-interval-fits", "dense", rl + "--save-interval 6", megatron.Main, false},
+		{"rl-kept-graphs-need-graphs", "dense", rl + "--rl-persist-cuda-graphs", megatron.V017, true},
+		{"rl-kept-graphs-need-graphs", "dense", rl + "--rl-persist-cuda-graphs --cuda-graph-impl local --te-rng-tracker", megatron.V017, false},
+		{"rl-training-graphs-need-graphs", "dense", rl + "--rl-training-cuda-graphs", megatron.Main, true},
+		{"rl-training-graphs-need-graphs", "dense", rl + "--rl-training-cuda-graphs", megatron.V016, false},
+		{"rl-offloaded-cache-keeps-graphs", "dense", rl + "--rl-kv-cache-management-mode offload", megatron.V019, true},
+		{"rl-offloaded-cache-keeps-graphs", "dense", rl + "--rl-kv-cache-management-mode recompute", megatron.V019, false},
+		{"rl-offloaded-cache-no-unified-memory", "dense", rl + unified + "offload", megatron.Main, true},
+		{"rl-offloaded-cache-no-unified-memory", "dense", rl + unified + "persist", megatron.Main, false},
+		{"rl-lag-or-requests", "dense", rl + "--rl-generation-lag 0 --rl-max-inflight-requests 4", megatron.Main, true},
+		{"rl-lag-or-requests", "dense", rl + "--rl-max-inflight-requests 4", megatron.Main, false},
+		{"rl-requests-positive", "dense", rl + "--rl-max-inflight-requests 0", megatron.Main, true},
+		{"rl-requests-positive", "dense", rl + "--rl-max-inflight-requests 1", megatron.Main, false},
+		{"rl-requests-need-partial", "dense", rl + "--rl-max-inflight-requests 65", megatron.Main, true},
+		{"rl-requests-need-partial", "dense", rl + "--rl-max-inflight-requests 64", megatron.Main, false},
+		{"rl-requests-need-partial", "dense", rl + "--rl-max-inflight-requests 65 --rl-partial-rollouts", megatron.Main, false},
+		{"rl-lag-not-below", "dense", rl + "--rl-generation-lag=-1.5", megatron.Main, true},
+		{"rl-lag-not-below", "dense", rl + "--rl-generation-lag=-1", megatron.Main, false},
+		{"rl-lag-needs-partial", "dense", rl + "--rl-generation-lag 1", megatron.V019, true},
+		{"rl-lag-needs-partial", "dense", rl + "--rl-generation-lag 0.5", megatron.Main, true},
+		{"rl-lag-needs-partial", "dense", rl + "--rl-generation-lag 1 --rl-partial-rollouts", megatron.V019, false},
+		{"rl-submission-needs-partial", "dense", rl + "--rl-submission-granularity R", megatron.V019, true},
+		{"rl-submission-needs-partial", "dense", rl + "--rl-submission-granularity G", megatron.V019, false},
+		{"rl-submission-needs-partial", "dense", rl + "--rl-submission-granularity G", megatron.Main, true},
+		{"rl-consumption-kind", "dense", rl + "--rl-consumption-granularity R", megatron.V019, true},
+		{"rl-consumption-kind", "dense", rl + "--rl-consumption-granularity B", megatron.Main, false},
+		{"rl-batches-are-no-groups", "dense", rl + "--rl-consumption-granularity G", megatron.Main, true},
+		{"rl-batches-are-no-groups", "dense", rl + "--rl-consumption-granularity G --rl-submission-granularity G --rl-partial-rollouts", megatron.Main, false},
+		{"rl-offloads-existing-optimizer", "dense", rl + offloads + "--no-load-optim", megatron.V017, true},
+		{"rl-offloads-existing-optimizer", "dense", rl + offloads, megatron.Main, false},
 		{"pipeline-groups-same", "deep", "--use-tp-pp-dp-mapping", megatron.Main, false},
 		// 0.15 allows recompute together with one CUDA graph, that of attention.
 		{"graph-recompute-attention-only", "dense", "--cuda-graph-impl transformer_engine --cuda-graph-scope attn --recompute-granularity selective", megatron.V015, false},

@@ -104,6 +104,19 @@ func autoSplit(c *cfg) bool {
 	return c.Entry == "hybrid" && c.Hybrid != nil && c.Hybrid.Segments == 1 && c.PP > 1
 }
 
+// chunkRow is the rule for the chunks that the fused linear attention computes again.
+func chunkRow() row {
+	const chunks, kernel = "--gdp-num-chunk-states-to-recompute", "--gdp-cutedsl-kernel"
+	return row{
+		id: "gdp-chunks-in-range", flags: chunks + " " + kernel, source: inConfig + "2197",
+		when: t(kernel, ""), must: t(chunks+" must be 0 to 64", chunks+" 必须在 0 到 64 之间"),
+		why: t("the kernel holds at most 64 chunks", "内核最多容纳 64 个块"), do: t("give 0 to 64", "取 0 到 64"),
+		broken: func(c *cfg) bool {
+			return c.GdpCutedslKernel && (c.GdpNumChunkStatesToRecompute < 0 || c.GdpNumChunkStatesToRecompute > 64)
+		},
+	}
+}
+
 // specWords is the rule for the words of --spec. Up to 0.18 a GPT model's layers are
 // imported only when the model is built.
 func specWords(id string, severity Severity) row {

@@ -376,7 +376,7 @@ func modelRows() []row {
 			do:     t("drop it, and choose the width of the normal initialisation with --init-method-std", "去掉它，用 --init-method-std 选择正态初始化的宽度"),
 			broken: func(c *cfg) bool { return c.InitMethodXavierUniform },
 		},
-		specWords("spec-module-and-name", Error),
+		specWords("spec-module-and-name", Error), chunkRow(),
 		{
 			id: "mla-rope-fusion-needs-yarn", flags: "--no-rope-fusion --rope-type --multi-latent-attention", source: inConfig + "3346",
 			when: t("--multi-latent-attention with rope fusion (the default)", "--multi-latent-attention 且启用 RoPE 融合（默认）"),

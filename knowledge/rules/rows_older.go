@@ -346,6 +346,12 @@ func rampUpRows() []row {
 			why: t("the start, the increment and the samples of the ramp", "起始值、增量与递增所用样本数"), do: t("give START INCREMENT SAMPLES", "写成 起始 增量 样本数"),
 			broken: func(c *cfg) bool { return c.RampupBatchSize != nil && len(c.RampupBatchSize) != 3 },
 		},
+		{
+			id: "ramp-up-no-phases", flags: ramp + " --phase-transition-iterations", source: inArgs + "560", effect: ChangesExperiment,
+			when: t("--phase-transition-iterations", ""), must: t(ramp+" must not be given", "不能使用 "+ramp),
+			why: t("phases count iterations of one size", "阶段按同样大小的迭代计数"), do: t("drop one of the two", "去掉其中之一"),
+			broken: func(c *cfg) bool { return c.PhaseTransitionIterations.V != "" && c.RampupBatchSize != nil },
+		},
 		at("ramp-up-start-positive", "401", t("the start must be above 0", "起始值必须大于 0"), t("a step holds samples", "每步都有样本"), func(c *cfg) bool { return start(c) <= 0 }),
 		at("ramp-up-increment-positive", "404", t("the increment must be above 0", "增量必须大于 0"), t("the ramp rises", "批大小递增"), func(c *cfg) bool { return c.RampupBatchSize[1] <= 0 }),
 		at("ramp-up-samples-not-negative", "407", t("the samples must not be negative", "样本数不能为负"), t("the ramp ends", "递增须有终点"), func(c *cfg) bool { return c.RampupBatchSize[2] < 0 }),
@@ -382,7 +388,16 @@ func legacyModelRows() []row {
 }
 
 func until019() []row {
+	const impl = "--transformer-impl"
 	return []row{{
+		id: "optimized-moe-no-gate", flags: "--swiglu --num-experts " + impl, source: inConfig + "1490", effect: ChangesExperiment,
+		when: t(impl+" inference_optimized with experts", impl+" inference_optimized 且为 MoE"), must: t("--swiglu must be off", "不能使用 --swiglu"),
+		why: t("its fused kernels order the two halves of a gated layer otherwise; 0.17 refuses it with local CUDA graphs only", "其融合内核对门控层两半的排列不同；0.17 只在使用 local CUDA graph 时拒绝"),
+		do:  t("use "+impl+" transformer_engine for training", "训练请用 "+impl+" transformer_engine"),
+		broken: func(c *cfg) bool {
+			return c.TransformerImpl == "inference_optimized" && c.Experts != 0 && c.Gated && (c.Release > megatron.V017 || c.CudaGraphImpl == "local")
+		},
+	}, {
 		id: "single-grouped-weight-needs-fuser", flags: "--use-transformer-engine-op-fuser --moe-single-grouped-weight", source: inConfig + "1580",
 		when: t("--moe-single-grouped-weight", ""), must: t("--use-transformer-engine-op-fuser must be given", "必须加 --use-transformer-engine-op-fuser"),
 		why: t("0.19 splits the weight into the experts' tensors otherwise", "否则 0.19 会把权重拆成各专家的张量"),
