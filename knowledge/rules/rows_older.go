@@ -21,6 +21,7 @@ func olderRows() []row {
 	return topics("older releases", slices.Concat(
 		last(megatron.V015, onlyIn015()...),
 		last(megatron.V016, until016()...),
+		last(megatron.V016, reinforcementUntil016()...),
 		last(megatron.V017, until017()...),
 		last(megatron.V017, rampUpRows()...),
 		last(megatron.V017, legacyModelRows()...),

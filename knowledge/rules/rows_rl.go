@@ -97,6 +97,39 @@ func reinforcementRows() []row {
 	})
 }
 
+// reinforcementUntil016 are checks that only 0.16 makes.
+func reinforcementUntil016() []row {
+	const idle, level = "--rl-offload-inference-model-weights-when-idle", "--rl-inference-model-unified-memory-level"
+	const cache, legacy = "--rl-offload-kv-cache-during-training", "--moe-use-legacy-grouped-gemm"
+	return []row{
+		{
+			id: "rl-offloaded-training-cache", flags: "--inference-dynamic-batching-unified-memory-level " + cache, source: inArgs + "336",
+			when: t(cache, ""), must: t("--inference-dynamic-batching-unified-memory-level must be 0", "--inference-dynamic-batching-unified-memory-level 必须为 0"),
+			why: t("unified memory moves the cache by itself", "统一内存会自行移动缓存"), do: t("keep one of the two", "只保留一个"),
+			broken: func(c *cfg) bool {
+				return c.RlOffloadKvCacheDuringTraining && c.InferenceDynamicBatchingUnifiedMemoryLevel > 0
+			},
+		},
+		{
+			id: "rl-idle-weights-unified", flags: level + " " + idle, source: inArgs + "346",
+			when: t("--perform-rl-step "+idle, ""), must: t(level+" must be 1", level+" 必须为 1"),
+			why: t("0.16 moves idle weights through unified memory only", "0.16 只能借助统一内存移出闲置权重"), do: t("add %s 1", "加上 %s 1").With(level),
+			broken: func(c *cfg) bool {
+				return c.PerformRlStep && c.RlOffloadInferenceModelWeightsWhenIdle && c.RlInferenceModelUnifiedMemoryLevel != 1
+			},
+		},
+		{
+			id: "rl-other-experts-no-legacy-grouped-gemm", flags: legacy + " --rl-inference-expert-model-parallel-size " + epFlag, source: inArgs + "360",
+			when: t("--perform-rl-step with another EP for inference", "--perform-rl-step 且推理使用不同的 EP"), must: t(legacy+" must be off", "不能使用 "+legacy),
+			why: t("its weights cannot be moved between layouts", "其权重无法在两种布局间搬移"), do: t("drop "+legacy, "去掉 "+legacy),
+			broken: func(c *cfg) bool {
+				ep := c.RlInferenceExpertModelParallelSize
+				return c.PerformRlStep && ep.OK && ep.V != c.EP && c.MoeUseLegacyGroupedGemm
+			},
+		},
+	}
+}
+
 // generated is the number of samples that one generation makes for training.
 func generated(c *cfg) int { return c.GrpoPromptsPerStep * c.GrpoGroupSize * c.GrpoIterations }
 
