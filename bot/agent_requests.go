@@ -133,14 +133,7 @@ func (b *Bot) agentAsks(ctx context.Context, r ops.Approval, places []card.Place
 		key := agentKey(r.ID, p)
 		owed = append(owed, b.out.Owe(key, key,
 			outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))
-		for i, part := range more {
-			owed = append(owed, b.out.Owe(fmt.Sprintf("%s/more%d", key, i), key+outbox.LaneOfThread,
-				outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, ThreadOf: key, Text: rendered.Text, Blocks: answer.BlocksJSON(part)}))
-		}
-		for i, f := range rendered.Files {
-			owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", key, i), key+outbox.LaneOfFiles,
-				outbox.Message{Do: outbox.Upload, Team: p.Team, ThreadOf: key, File: &f}))
-		}
+		owed = append(owed, b.inThread(key, p, rendered.Text, more, rendered.Files)...)
 	}
 	return owed
 }

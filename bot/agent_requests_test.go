@@ -47,8 +47,10 @@ func TestAnAgentsWriteIsDecidedByAButton(t *testing.T) {
 		s.Press(q, action, value, "U5")
 		no, _ := buttonOf(t, q, "Decline")
 		s.said("the agent's next call does it", "Decided by")
+		s.Press(q, action, value, "U5") // as when a server is killed after it has stored the decision, and another one takes over
 		s.Decline(q, no, value, "U6", "late")
 		s.said("T1/U5 has decided already")
+		require.Equal(t, 1, posted(s.State(), "has decided already"), "only who came second hears it")
 		require.Equal(t, "DU1", s.said("Your agent's cancel was decided").Channel, "its person hears")
 		ok, err = may()
 		require.NoError(t, err)

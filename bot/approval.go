@@ -206,12 +206,18 @@ func (b *Bot) postRequest(shown requestCard, h heldCall, id, instead string) []s
 			Do: outbox.Update, Team: to.Team, Channel: to.Channel, Ref: key, Text: rendered.Text, Blocks: answer.BlocksJSON(named),
 		}),
 	}
-	for i, bs := range rendered.Messages[1:] {
-		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/more%d", key, i), key+"/thread",
-			outbox.Message{Do: outbox.Post, Team: to.Team, Channel: to.Channel, ThreadOf: key, Text: rendered.Text, Blocks: answer.BlocksJSON(bs)}))
+	return append(owed, b.inThread(key, to, rendered.Text, rendered.Messages[1:], rendered.Files)...)
+}
+
+// inThread returns the messages that continue a request in its thread, and its files.
+func (b *Bot) inThread(key string, p card.Place, text string, more [][]slack.Block, files []answer.File) (owed []store.SlackMessage) {
+	for i, bs := range more {
+		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/more%d", key, i), key+outbox.LaneOfThread,
+			outbox.Message{Do: outbox.Post, Team: p.Team, Channel: p.Channel, ThreadOf: key, Text: text, Blocks: answer.BlocksJSON(bs)}))
 	}
-	for i, f := range rendered.Files {
-		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", key, i), key+"/thread", outbox.Message{Do: outbox.Upload, Team: to.Team, ThreadOf: key, File: &f}))
+	for i, f := range files {
+		owed = append(owed, b.out.Owe(fmt.Sprintf("%s/file%d", key, i), key+outbox.LaneOfFiles,
+			outbox.Message{Do: outbox.Upload, Team: p.Team, ThreadOf: key, File: &f}))
 	}
 	return owed
 }
@@ -329,7 +335,7 @@ func (b *Bot) approved(ctx context.Context, a incoming.Ask, c *ops.Call, h heldC
 		}
 		return append(owed, b.tellRequester(a, h, b.failed(ops.AsError(err), result, call))...)
 	}
-	owed := b.decisionEdit(a, h, textApprovedB, view.Good, lang.Text{}, slurm.JobID(typed.StringField(result, "job_id")))
+	owed := b.decisionEdit(a, h, textApprovedB, view.Good, lang.Text{}, slurm.JobID(ops.TextNamed(result, "job_id")))
 	if v, ok := result.(view.Viewer); ok {
 		owed = append(owed, b.tellRequester(a, h, v.View(call.Lang))...)
 	}

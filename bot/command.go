@@ -247,14 +247,14 @@ func (b *Bot) answerResult(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 	}
 	doc := wording.Doc(v, c.Lang)
 	if _, ok := result.(joblogs.DiagnoseOut); ok {
-		doc.Title = b.ofJob(ctx, a, c.Lang, cmp.Or(t.Cluster, c.Default), typed.StringField(in, "job"), doc.Title)
+		doc.Title = b.ofJob(ctx, a, c.Lang, cmp.Or(t.Cluster, c.Default), ops.TextNamed(in, "job"), doc.Title)
 	}
 	if q, ok := result.(answers.AskOut); ok {
 		b.remember(ctx, a, func(x *conversation) {
 			x.Turns = append(x.Turns, knowledge.Turn{Question: redact.Text(t.Rest), Answer: q.Answer.Answer})
 		})
 	}
-	if job := typed.StringField(in, "job"); slurm.IsJobID(job) || slurm.IsStepID(job) {
+	if job := ops.TextNamed(in, "job"); slurm.IsJobID(job) || slurm.IsStepID(job) {
 		b.remember(ctx, a, func(x *conversation) { x.Job, x.Log = jobRef{cmp.Or(t.Cluster, c.Default), slurm.JobID(job)}, "" })
 	} else if _, ok := result.(joblogs.DiagnoseOut); ok && job != "" {
 		b.remember(ctx, a, func(x *conversation) { x.Job, x.Log = jobRef{}, job })
@@ -282,7 +282,7 @@ func (b *Bot) answerJSON(ctx context.Context, a incoming.Ask, op string, result 
 
 // andThen does what was to follow a successful call.
 func (b *Bot) andThen(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Call, result any) []store.SlackMessage {
-	id := typed.StringField(result, "job_id")
+	id := ops.TextNamed(result, "job_id")
 	if t.Op == "submit" && id == "" {
 		return nil // nothing was submitted
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/knowledge/recipes"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -84,14 +85,14 @@ func (b *Bot) askChoices(ctx context.Context, c *ops.Call, key, cluster string) 
 	defer cancel()
 	all := map[string][]string{}
 	on := ops.OnCluster{Cluster: cluster}
-	parts, err := runOperation[fleet.PartitionsOut](ctx, c, "partitions", &fleet.PartitionsIn{OnCluster: on})
+	parts, err := operations.Run[fleet.PartitionsOut](ctx, c, "partitions", &fleet.PartitionsIn{OnCluster: on})
 	if err != nil {
 		b.log.Info("slack: partitions", "err", err)
 	}
 	for _, p := range parts.Partitions {
 		all["partition"] = append(all["partition"], p.Name)
 	}
-	rights, err := runOperation[jobcontrol.AccountsOut](ctx, c, "accounts", &jobcontrol.AccountsIn{OnCluster: on})
+	rights, err := operations.Run[jobcontrol.AccountsOut](ctx, c, "accounts", &jobcontrol.AccountsIn{OnCluster: on})
 	if err != nil {
 		b.log.Info("slack: accounts", "err", err)
 	}
@@ -218,7 +219,7 @@ func (b *Bot) startSpec(ctx context.Context, a incoming.Ask, c *ops.Call) (map[s
 		}
 		return spec, nil
 	}
-	found, err := runOperation[launch.RecipesOut](ctx, c, "recipes", &launch.RecipesIn{Do: "render", Recipe: what, GPU: a.Fields["gpu"]})
+	found, err := operations.Run[launch.RecipesOut](ctx, c, "recipes", &launch.RecipesIn{Do: "render", Recipe: what, GPU: a.Fields["gpu"]})
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +229,7 @@ func (b *Bot) startSpec(ctx context.Context, a incoming.Ask, c *ops.Call) (map[s
 // readPaste returns the specification in a text, which is YAML or a script.
 func readPaste(ctx context.Context, c *ops.Call, text string) (spec map[string]any, err error) {
 	if !looksLikeSpec(text) {
-		found, err := runOperation[launch.ImportOut](ctx, c, "import", &launch.ImportIn{Text: text})
+		found, err := operations.Run[launch.ImportOut](ctx, c, "import", &launch.ImportIn{Text: text})
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -85,7 +86,7 @@ func (b *Bot) judgeOnCluster(ctx context.Context, c *ops.Call, op ops.Op, in lau
 
 // memoryWords describes the estimate of a job's GPU memory; it is empty where there is none.
 func memoryWords(ctx context.Context, c *ops.Call, in launch.SubmitIn) string {
-	m, err := runOperation[launch.MemoryOut](ctx, c, "memory", &launch.MemoryIn{SpecIn: in.SpecIn})
+	m, err := operations.Run[launch.MemoryOut](ctx, c, "memory", &launch.MemoryIn{SpecIn: in.SpecIn})
 	switch {
 	case err != nil || m.TotalGiB == 0:
 		return ""

@@ -16,6 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
@@ -83,7 +84,7 @@ func (b *Bot) requestsOpen(ctx context.Context, c *ops.Call) (bs []slack.Block) 
 func (b *Bot) clusterSummary(ctx context.Context, c *ops.Call, cluster string) []slack.Block {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	found, err := runOperation[fleet.NodesOut](ctx, c, "nodes", &fleet.NodesIn{Drained: true, OnCluster: ops.OnCluster{Cluster: cluster}})
+	found, err := operations.Run[fleet.NodesOut](ctx, c, "nodes", &fleet.NodesIn{Drained: true, OnCluster: ops.OnCluster{Cluster: cluster}})
 	if err != nil {
 		return []slack.Block{slack.NewSectionBlock(answer.Label(ops.AsError(err).Message.In(c.Lang)), nil, nil)}
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -112,7 +113,7 @@ func (b *Bot) myJobs(ctx context.Context, a incoming.Ask, c *ops.Call) []slack.B
 func listJobs(ctx context.Context, c *ops.Call, in jobcontrol.ListIn) ([]slurm.Job, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	found, err := runOperation[jobcontrol.ListOut](ctx, c, "list", &in)
+	found, err := operations.Run[jobcontrol.ListOut](ctx, c, "list", &in)
 	return found.Jobs, err
 }
 
@@ -185,7 +186,7 @@ func (b *Bot) unfurl(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 			continue
 		}
 		in := &jobcontrol.StatusIn{Job: slurm.JobID(id), OnCluster: ops.OnCluster{Cluster: on}}
-		if r, err := runOperation[jobcontrol.StatusOut](ctx, c, "status", in); err == nil {
+		if r, err := operations.Run[jobcontrol.StatusOut](ctx, c, "status", in); err == nil {
 			shown[raw] = slack.Attachment{Blocks: slack.Blocks{BlockSet: b.unfurledCard(ctx, c, r)}}
 		}
 	}

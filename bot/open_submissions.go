@@ -95,7 +95,7 @@ func (b *Bot) submissionOf(ctx context.Context, key string) (store.Submission, b
 // unknownOutcome answers a call whose outcome is unknown; ok is false where the outcome is
 // known.
 func (b *Bot) unknownOutcome(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Call, in any) (owed []store.SlackMessage, ok bool) {
-	key := typed.StringField(in, "idempotency_key")
+	key := ops.TextNamed(in, "idempotency_key")
 	cluster := cmp.Or(t.Cluster, c.Default)
 	sub, found := b.submissionOf(ctx, c.Who.User+"/"+cluster+"/"+key)
 	if key == "" || !found || sub.State != store.Submitting || a.Terminal != nil {

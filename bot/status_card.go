@@ -24,6 +24,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -160,7 +161,7 @@ func (b *Bot) cardNow(ctx context.Context, c *ops.Call, j slurm.Job) card.Card {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	m, err := runOperation[joblogs.MetricsOut](ctx, c, "metrics", &joblogs.MetricsIn{Runs: []string{string(j.ID)}, OnCluster: ops.OnCluster{Cluster: j.Cluster}})
+	m, err := operations.Run[joblogs.MetricsOut](ctx, c, "metrics", &joblogs.MetricsIn{Runs: []string{string(j.ID)}, OnCluster: ops.OnCluster{Cluster: j.Cluster}})
 	if err == nil {
 		jobnews.TakeNumbers(&k.News, m)
 	}

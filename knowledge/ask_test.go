@@ -63,8 +63,13 @@ func TestPassagesAreNotRedundant(t *testing.T) {
 	}
 	require.LessOrEqual(t, full, 2, got.Answer)
 
-	require.Greater(t, len(ask(t, a, "--use-dist-ckpt with dist_ckpt_format torch does not load my .pt files").Passages), 1)
-	require.Len(t, ask(t, a, "what is the default of --dist-ckpt-workers").Passages, 1)
+	require.Greater(t, len(ask(t, a, "--recompute-granularity and --recompute-method in one command").Passages), 1)
+
+	// The meaning of a flag and its default are one passage.
+	got = ask(t, a, "what is the default of --dist-ckpt-workers")
+	require.Len(t, got.Passages, 1)
+	require.Contains(t, got.Passages[0].Text, "--async-save")
+	require.Contains(t, got.Passages[0].Text, "default 1")
 }
 
 func TestDeclinedAnswerOffersTitles(t *testing.T) {
@@ -279,4 +284,28 @@ func TestWeakAnswerSaysSo(t *testing.T) {
 	require.False(t, ask(t, a, "what does AssocGrpBBMinutes mean").Weak)
 	got := ask(t, a, "why is my job pending right now")
 	require.Contains(t, got.Passages[0].Text, "squeue -j JOBID")
+}
+
+// Words that are also the names of other programs, or of nothing in the field, do not make
+// a question foreign.
+func TestQuestionsOfTheFieldAreNotDeclined(t *testing.T) {
+	a := knowledge.New(knowledge.Options{})
+	for q, card := range map[string]string{
+		"what does --exit-signal-handler react to, and does it save": "stop.signal",       // react is a program too
+		"RDMA in kubernetes pods ulimit memlock":                     "k8s.shm",           // the card names Kubernetes
+		"when will my job start approximately":                       "slurm.start-eta",   // no card has the adverb
+		"adamw epsilon / beta flags":                                 "flag.--adam-beta2", // near to an off-topic question about Adam
+		"sensible amax_history_len and algo? docs only say 1024":     "fp8.amax",          // an option of another spelling
+		"program: /lib64/libc.so.6: version GLIBC_2.34 not found":    "build.glibc",       // no variable
+		"what is microbatch_group_size_per_vp_stage":                 "pipe.group-size",   // a name of the configuration
+		"ValueError: offset must be non-negative and no greater":     "data.truncated",    //
+		"is a moving average of the weights possible":                "ckpt.average",      //
+	} {
+		ans := ask(t, a, q)
+		require.NotEmpty(t, ans.Passages, q)
+		require.Equal(t, knowledge.CardScheme+card, ans.Passages[0].Card, q)
+	}
+	for _, q := range []string{"vllm pipeline parallel over two nodes", "kubectl get pods pending", "react component with hooks"} {
+		require.True(t, ask(t, a, q).Refused, q)
+	}
 }

@@ -13,7 +13,7 @@ import (
 
 var (
 	variablePattern = lazy.New(`\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b`)
-	pastedMessage   = lazy.New(`(?i)unrecogni[sz]ed|not (?:accepted|recogni[sz]ed|known)|不认|error|traceback|no such option|invalid|exception|warn|timeout`)
+	pastedMessage   = lazy.New(`(?i)unrecogni[sz]ed|not (?:accepted|recogni[sz]ed|known)|不认|error|traceback|not found|no such option|invalid|exception|warn|timeout`)
 )
 
 // unknownNames returns the options and variables of a question where no tool has any of

@@ -2,11 +2,13 @@ package knowledge
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/knowledge/names"
 )
 
 // Some texts are requests and no questions: to act on jobs, to show a secret, to
@@ -185,24 +187,46 @@ var aboutOthers = lazy.New(otherEN + `|` + otherZH)
 // ourPrograms matches the names of programs that we answer questions about.
 var ourPrograms = lazy.New(`\bmegatron|\bmcore\b|\bslurm\b|\bsbatch\b|\bsrun\b|\bsqueue\b|\bnccl\b|\btorchrun\b|\bpyxis\b|\benroot\b`)
 
-// findRedirect returns the first rule that matches a text.
-func findRedirect(text string) (redirectRule, bool) {
+// namesOurs reports whether a text names an option or a variable of one of our programs.
+func namesOurs(text string) bool {
+	for _, m := range optionPattern.FindAllStringSubmatch(text, -1) {
+		if names.Option(m[1]) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(variablePattern.FindAllString(text, -1), names.Variable)
+}
+
+// A request is a text that a rule of redirectRules has matched.
+type request struct {
+	redirectRule
+	found string // what the rule has matched
+}
+
+// answered reports whether passages answer a request all the same. The name of another
+// program sends no one away where the passage that fits the text well has it too.
+func (r request) answered(near []Passage) bool {
+	return r.to == toOthers && len(near) > 0 && near[0].Score >= fitScore && strings.Contains(strings.ToLower(near[0].Title+" "+near[0].Text), r.found)
+}
+
+// findRedirect returns the request that a text is, by the first rule that matches.
+func findRedirect(text string) (request, bool) {
 	low := strings.ToLower(strings.TrimSpace(text))
 	if len(low) > 300 {
-		return redirectRule{}, false // a long text is a pasted log and no request
+		return request{}, false // a long text is a pasted log and no request
 	}
 	how := asksHow.MatchString(low)
 	for i, re := range redirectPatterns() {
 		r := redirectRules[i]
-		if r.to == toOthers && ourPrograms.MatchString(low) {
+		if r.to == toOthers && (ourPrograms.MatchString(low) || namesOurs(text)) {
 			continue // "a Megatron checkpoint for vLLM" is a question about Megatron
 		}
 		if r.to == toOperation && savesFirst.MatchString(low) && !aboutOthers.MatchString(low) {
 			continue // no operation saves, and cancel would lose what is to be kept
 		}
-		if (r.howTo || !how) && re.MatchString(low) {
-			return r, true
+		if found := re.FindString(low); found != "" && (r.howTo || !how) {
+			return request{r, found}, true
 		}
 	}
-	return redirectRule{}, false
+	return request{}, false
 }

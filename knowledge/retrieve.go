@@ -21,10 +21,9 @@ import (
 // limits (NotField) apply to a question without a term of the field.
 const (
 	minScore              = 0.20
-	offTopicShare         = 0.85
+	offTopicShare         = 1
 	minScoreNotField      = 0.30
 	offTopicShareNotField = 0.70
-	offTopicShareClear    = 1    // where the best card's score is at least clearScore
 	unknownWordsRaise     = 0.25 // added to minScore in proportion to words that no card has
 )
 
@@ -113,9 +112,7 @@ func (a *Answerer) nearest(ctx context.Context, question string, l lang.Lang) (n
 	switch {
 	case near[0].local:
 		least, share = minScore, 1 // the site's own text is on topic, whatever its subject
-	case near[0].Score >= clearScore:
-		least, share = minScore, offTopicShareClear
-	case library.BuiltIn().HasFieldTerm(question):
+	case near[0].Score >= clearScore || library.BuiltIn().HasFieldTerm(question):
 		least, share = minScore, offTopicShare
 	}
 	if !near[0].local {
@@ -210,6 +207,10 @@ func (a *Answerer) rank(ctx context.Context, question string, l lang.Lang, n int
 		near = a.near.rerank(ctx, question, near, l)
 	}
 	if p, ok := flagPassage(question, l, near); ok {
+		if i := slices.IndexFunc(near, func(row Passage) bool { return row.id == p.id }); i >= 0 {
+			p.Text, p.URL, p.Card = near[i].Text+"\n"+p.Text, near[i].URL, near[i].Card
+			near = slices.Delete(near, i, i+1)
+		}
 		near, other = append([]Passage{p}, near...), 0
 	}
 	return near[:min(len(near), n)], other
@@ -228,8 +229,13 @@ var tableRow = lazy.New(`^(?:conf\.|field\.|flag\.--|option\.|variable\.)`)
 // clauseEnd separates the clauses of a question.
 var clauseEnd = lazy.New(`[.?!;,)]\s|[。？！；，（）\n]|\s\(|\s-+>?\s`)
 
+// place matches where in a program's source a pasted message arose, which says nothing about
+// its meaning: a path with a line number, and the thread of a kernel.
+var place = lazy.New(`(?:[\w.@+-]*/)+[\w.+-]+\.\w+:\d+|\b(?:block|thread): \[[\d,]+\]`)
+
 // nearestHits returns a library's n nearest hits for a question, best first.
 func nearestHits(lib *library.Library, question string, n int) []index.Hit {
+	question = place.ReplaceAllString(question, " ")
 	list := lib.Index.Search(question, 2*n)
 	clauses := strings.Split(clauseEnd.ReplaceAllString(question, "\n"), "\n")
 	if len(clauses) == 1 || strings.Contains(question, turnEnd) {

@@ -246,12 +246,8 @@ func tokenOffer(token string) string {
 // copyField copies the field of that name from from into to, and reports whether both
 // have it with the same type.
 func copyField(to, from any, name string) bool {
-	t, ok := consent.Field(to, name)
-	if !ok {
-		return false
-	}
-	f, ok := consent.Field(from, name)
-	if !ok || f.Type() != t.Type() {
+	t, f := ops.FieldNamed(to, name), ops.FieldNamed(from, name)
+	if !t.IsValid() || !f.IsValid() || f.Type() != t.Type() {
 		return false
 	}
 	t.Set(f)

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
@@ -53,7 +52,7 @@ func hintOf(command string) (hint, bool) {
 	}
 	in := o.NewIn()
 	given := map[string]any{}
-	if _, ok := consent.Field(in, commandLine); ok { // the program's arguments, behind "--"
+	if ops.FieldNamed(in, commandLine).IsValid() { // the program's arguments, behind "--"
 		if i := slices.Index(argv, "--"); i >= 0 {
 			given[commandLine], argv = shellword.Line(argv[i+1:]), argv[:i]
 		}

@@ -195,10 +195,7 @@ func awaitNotifications(ctx context.Context) {
 	elsewhere := own != nil && own.notified.Load() && d.by != own
 	d.mu.Unlock()
 	if elsewhere {
-		select {
-		case <-time.After(otherStreamDelay):
-		case <-ctx.Done():
-		}
+		ops.Pause(ctx, otherStreamDelay)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 
 	sdk "github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
@@ -46,10 +45,14 @@ func newPlans() *plans {
 
 // keep stores an accepted plan's specification and adds its handle to the answer.
 func (p *plans) keep(res *sdk.CallToolResult, in any, who ops.Caller) {
-	spec, ok := consent.SpecOf(in)
+	of, ok := in.(launch.Specified)
 	object, isObject := res.StructuredContent.(json.RawMessage)
+	if !ok || !isObject {
+		return
+	}
+	spec := *of.Specification()
 	raw, err := json.Marshal(spec)
-	if !ok || !isObject || err != nil {
+	if err != nil {
 		return
 	}
 	handle := handleOf(raw, who)
@@ -111,27 +114,25 @@ func handleOf(spec []byte, who ops.Caller) string {
 // fill puts the specification that handle names into in. The handle must be the
 // caller's own.
 func (p *plans) fill(in any, who ops.Caller, handle string) *ops.Error {
-	v := reflect.ValueOf(in).Elem()
-	for _, field := range v.Fields() {
-		given, ok := field.Interface().(launch.SpecIn)
-		if !ok {
-			continue
-		}
-		if !reflect.ValueOf(given).IsZero() {
-			return ops.InputError(planField,
-				lang.Text{EN: "both a specification and the handle of a plan are given", ZH: "plan 的句柄之外又给出了规格"},
-				lang.Text{EN: "give one of the two", ZH: "请二选一"})
-		}
-		p.mu.Lock()
-		kept, known := p.specs[handle]
-		p.mu.Unlock()
-		raw, err := json.Marshal(kept.spec)
-		if !known || err != nil || handleOf(raw, who) != handle {
-			return ops.InputError(planField,
-				lang.Text{EN: "no accepted plan has that handle", ZH: "没有该句柄对应的已通过的 plan"},
-				lang.Text{EN: "call plan with the specification, and give the handle that it returns", ZH: "请以规格调用 plan，并使用它返回的句柄"})
-		}
-		field.Set(reflect.ValueOf(kept.spec))
+	of, ok := in.(launch.Specified)
+	if !ok {
+		return nil
 	}
+	given := of.Specification()
+	if !reflect.ValueOf(*given).IsZero() {
+		return ops.InputError(planField,
+			lang.Text{EN: "both a specification and the handle of a plan are given", ZH: "plan 的句柄之外又给出了规格"},
+			lang.Text{EN: "give one of the two", ZH: "请二选一"})
+	}
+	p.mu.Lock()
+	kept, known := p.specs[handle]
+	p.mu.Unlock()
+	raw, err := json.Marshal(kept.spec)
+	if !known || err != nil || handleOf(raw, who) != handle {
+		return ops.InputError(planField,
+			lang.Text{EN: "no accepted plan has that handle", ZH: "没有该句柄对应的已通过的 plan"},
+			lang.Text{EN: "call plan with the specification, and give the handle that it returns", ZH: "请以规格调用 plan，并使用它返回的句柄"})
+	}
+	*given = kept.spec
 	return nil
 }

@@ -107,9 +107,9 @@ func (s *Server) answeredOnPage(ctx context.Context, call *ops.Call, p *page, op
 func (s *Server) stopped(o ops.Op, in, out any, err error, limit shorten.Limit) *sdk.CallToolResult {
 	var stop *sdk.CallToolResult
 	if err != nil {
-		stop, err = s.failed(o, out, err, namedCluster(in))
+		stop, err = s.failed(o, out, err, ops.TextNamed(in, "cluster"))
 	} else {
-		stop, err = answer(o, withoutScript(out), limit, "", namedCluster(in))
+		stop, err = answer(o, withoutScript(out), limit, "", ops.TextNamed(in, "cluster"))
 	}
 	if err != nil {
 		stop = refusal(ops.AsError(err))

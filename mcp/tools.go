@@ -326,26 +326,18 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	}
 	out, err := o.Run(ctx, call, in)
 	if err != nil {
-		return s.failed(o, out, err, namedCluster(in))
+		return s.failed(o, out, err, ops.TextNamed(in, "cluster"))
 	}
 	if done, ok := out.(launch.SubmitOut); ok && consent.IsSet(in, "dry_run") {
 		given.limit.Bytes += len(strconv.Quote(done.Script)) // the problems beside it matter as much
 	} else {
 		out = withoutScript(out)
 	}
-	res, err := answer(o, out, given.limit, s.tokenFor(ctx, grant, call, o, in, out), namedCluster(in))
+	res, err := answer(o, out, given.limit, s.tokenFor(ctx, grant, call, o, in, out), ops.TextNamed(in, "cluster"))
 	if plan, ok := out.(launch.PlanOut); err == nil && ok && plan.Ready {
 		s.plans.keep(res, in, grant.Caller)
 	}
 	return res, err
-}
-
-// namedCluster returns the cluster that a call named, or an empty text.
-func namedCluster(in any) string {
-	if f, ok := consent.Field(in, "cluster"); ok && f.Kind() == reflect.String {
-		return f.String()
-	}
-	return ""
 }
 
 // withoutScript removes the script from a submission's answer for a caller that did not
@@ -419,7 +411,7 @@ func decode(ctx context.Context, o ops.Op, req sdk.CallToolRequest, in any) (g o
 		own[planField] = &g.plan
 	}
 	err = ops.Decode(raw, in, own)
-	if tail, ok := consent.Field(in, "tail"); ok && tail.CanInt() && tail.Int() == 0 {
+	if tail := ops.FieldNamed(in, "tail"); tail.CanInt() && tail.Int() == 0 {
 		tail.SetInt(pageLines)
 	}
 	return g, err

@@ -69,7 +69,7 @@ func TestWrongCallsAreToldHowToRepair(t *testing.T) {
 		{"ask", `{"question":""}`, "there is no question"},
 		{"constants", `{"gpu":"h100","tensor_parallel":4}`, "known here: nodes, gpus_per_node, gpu, tp"},
 		{"wait", `{"job":"4711","timeout":60}`, "did you mean timeout_s?"},
-		{"recommend", `{"gpus":16,"model":"llama-7b"}`, "did you mean llama3-8b?"},
+		{"recommend", `{"gpus":16,"model":"llama-7b"}`, "did you mean llama2-7b?"},
 		{"recommend", `{"gpus":16,"size":"7b"}`, "known here: yaml, spec"},
 		{"explain", `{"word":"NCCL_IB_HCAX"}`, "this is about `NCCL_IB_HCA`"},
 		{"compare", `{"job":"4711"}`, "give failed: job id"},

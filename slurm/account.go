@@ -144,9 +144,20 @@ func afterRequeue(before, now Job) Job {
 	return now
 }
 
+// An AccountsError says that the accounts gave no answer, or only a part of it, although the
+// queue did.
+type AccountsError struct{ Err error }
+
+// Error returns what the accounts said.
+func (e *AccountsError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error of the accounts.
+func (e *AccountsError) Unwrap() error { return e.Err }
+
 // WithPast adds to the queue's jobs those ended jobs of the accounts that have left the
-// queue, and to a requeued job in the queue its earlier runs.
-func WithPast(jobs, past []Job, match func(Job) bool) []Job {
+// queue, and to a requeued job in the queue its earlier runs. failed is the error of the
+// accounts; it becomes an AccountsError.
+func WithPast(jobs, past []Job, match func(Job) bool, failed error) ([]Job, error) {
 	queued := map[JobID]int{}
 	for i, j := range jobs {
 		queued[j.ID] = i
@@ -159,7 +170,10 @@ func WithPast(jobs, past []Job, match func(Job) bool) []Job {
 			jobs = append(jobs, j)
 		}
 	}
-	return jobs
+	if failed != nil {
+		return jobs, &AccountsError{failed}
+	}
+	return jobs, nil
 }
 
 // RunsBefore adds to a job of the queue the earlier runs in its record of the accounts.

@@ -21,7 +21,7 @@ func aRun(user string, s State, submitted, started, ended int64) Job {
 func TestTheRunsBeforeThePresentOne(t *testing.T) {
 	all := func(Job) bool { return true }
 	instant := aRun("ada", Failed, 0, 0, 0)
-	got := WithPast([]Job{instant}, []Job{instant}, all)
+	got, _ := WithPast([]Job{instant}, []Job{instant}, all, nil)
 	require.Len(t, got, 1)
 	require.Empty(t, got[0].Earlier)
 	require.Zero(t, got[0].Restarts)
@@ -29,7 +29,7 @@ func TestTheRunsBeforeThePresentOne(t *testing.T) {
 	first, again := aRun("ada", Completed, 0, 10, 60), aRun("ada", Pending, 60, 0, 0)
 	again.StartedAt, again.EndedAt = nil, nil
 	for name, past := range map[string][]Job{"of the run before": {first}, "of both": FoldRuns([]Job{first, again})} {
-		got = WithPast([]Job{again}, past, all)
+		got, _ = WithPast([]Job{again}, past, all, nil)
 		require.Len(t, got, 1, name)
 		require.Equal(t, []State{Completed}, got[0].Requeues, name)
 		require.Equal(t, 1, got[0].Restarts, name)

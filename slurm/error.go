@@ -3,6 +3,7 @@ package slurm
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -121,7 +122,8 @@ func Refused(op string, err error) *Error {
 }
 
 // tidyStderr keeps the message and drops what only a shell user needs: the command's
-// name before each line, and usage lines.
+// name before each line, usage lines, and a line that says again what one before it says, as
+// "slurm_suspend error: Job has already finished" behind "Job has already finished for job 25".
 func tidyStderr(stderr string) string {
 	var said []string
 	for line := range strings.Lines(stderr) {
@@ -135,7 +137,13 @@ func tidyStderr(stderr string) string {
 		for _, word := range []string{"error: ", "fatal: ", "Batch job submission failed: "} {
 			line = strings.TrimPrefix(line, word)
 		}
-		said = append(said, line)
+		_, what, named := strings.Cut(line, " error: ")
+		if !named {
+			what = line
+		}
+		if !slices.ContainsFunc(said, func(before string) bool { return strings.Contains(before, what) }) {
+			said = append(said, line)
+		}
 	}
 	return strings.Join(said, "; ")
 }

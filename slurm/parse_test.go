@@ -215,6 +215,8 @@ func TestRejectionsAreActionable(t *testing.T) {
 	require.Equal(t, "submit: Memory specification can not be satisfied; Requested node configuration is not available", e.Error())
 	require.Contains(t, e.Fix.EN, "`mem`")
 	require.ErrorIs(t, e, slurm.ErrRejected)
+	e = slurm.FromStderr("hold 25", "Job has already finished for job 25\nslurm_suspend error: Job has already finished\n")
+	require.Equal(t, "hold 25: Job has already finished for job 25", e.Error(), "said once")
 	require.ErrorIs(t, slurm.FromStderr("x", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"), slurm.ErrUnreachable)
 	require.True(t, slurm.FromStderr("x", "error: Rate limit exceeded, please retry momentarily").Retryable())
 	require.ErrorIs(t, slurm.FromStderr("x", "scancel: error: Kill job error on job id 51: Access/permission denied"), slurm.ErrDenied)

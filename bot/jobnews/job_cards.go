@@ -19,7 +19,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/people"
 	"github.com/megatron-ops/megatron-ops/bot/record"
-	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
@@ -34,9 +33,9 @@ func (nf *Notifier) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 	if op.Effect == ops.Read {
 		return nil
 	}
-	cluster, id := typed.StringField(result, "cluster"), typed.StringField(result, "job_id")
+	cluster, id := ops.TextNamed(result, "cluster"), ops.TextNamed(result, "job_id")
 	if op.Name != "submit" {
-		cluster := cmp.Or(typed.StringField(in, "cluster"), c.Default)
+		cluster := cmp.Or(ops.TextNamed(in, "cluster"), c.Default)
 		r, bySwitch := result.(jobcontrol.KillSwitchOut)
 		for _, id := range endedBy(result) {
 			nf.withCard(ctx, cluster, id, func(k *card.Card) { k.Act(a.User, nf.now(), bySwitch) })
@@ -50,7 +49,7 @@ func (nf *Notifier) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 		return nil
 	}
 	cluster = cmp.Or(cluster, c.Default)
-	news := card.News{Job: slurm.Job{ID: slurm.JobID(id), Cluster: cluster, Name: typed.StringField(result, "name"), User: c.Who.User, State: slurm.Pending}}
+	news := card.News{Job: slurm.Job{ID: slurm.JobID(id), Cluster: cluster, Name: ops.TextNamed(result, "name"), User: c.Who.User, State: slurm.Pending}}
 	// The watcher reports an end together with its cause. A card that already showed the end
 	// would leave the watcher nothing to report.
 	if j, ok := Queued(ctx, c.Service, cluster, slurm.JobID(id)); ok && !j.State.Ended() {
@@ -73,7 +72,7 @@ func (nf *Notifier) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 		Places:   []card.Place{{Team: a.Team, Channel: where}},
 	}
 	nf.expectSchedule(ctx, a, c, in)
-	nf.insist(ctx, "slack: card", slurm.JobID(id), func() error { return nf.Begin(ctx, k, answer.Clean(typed.StringField(result, "script"))) })
+	nf.insist(ctx, "slack: card", slurm.JobID(id), func() error { return nf.Begin(ctx, k, answer.Clean(ops.TextNamed(result, "script"))) })
 	return nil
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/record"
-	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/bot/wording"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -307,20 +306,15 @@ func (t *rotation) next(waiting []card.News) []card.News {
 func (nf *Notifier) queued(ctx context.Context, cards []slurm.Job) map[string]jobcontrol.Waiting {
 	places := map[string]jobcontrol.Waiting{}
 	asked := map[string]bool{}
-	op, ok := operations.Lookup("queue")
-	if !ok {
-		return places
-	}
 	for _, j := range cards {
 		if asked[j.Cluster] || nf.watchers.now(j).State != slurm.Pending {
 			continue
 		}
 		asked[j.Cluster] = true
 		short, cancel := context.WithTimeout(ctx, 20*time.Second)
-		result, err := op.Run(short, nf.Reader(ctx, j), &jobcontrol.QueueIn{OnCluster: ops.OnCluster{Cluster: j.Cluster}})
+		q, err := operations.Run[jobcontrol.QueueOut](short, nf.Reader(ctx, j), "queue", &jobcontrol.QueueIn{OnCluster: ops.OnCluster{Cluster: j.Cluster}})
 		cancel()
-		q, ok := result.(jobcontrol.QueueOut)
-		if err != nil || !ok {
+		if err != nil {
 			nf.log.Debug("slack: no queue", "cluster", j.Cluster, "err", err)
 			continue
 		}
@@ -342,9 +336,9 @@ func (nf *Notifier) addNumbers(ctx context.Context, n *card.News) (m joblogs.Met
 	if iteration, at, saved := joblogs.LastSaved(ctx, nf.Reader(ctx, n.Job), n.Job.Cluster, n.Job); saved {
 		n.Checkpoint, n.CheckpointAt = iteration, at
 	}
-	result, ok := nf.readJob(ctx, "metrics", n.Job)
-	m, isMetrics := result.(joblogs.MetricsOut)
-	if !ok || !isMetrics || len(m.Runs) != 1 {
+	in := joblogs.MetricsIn{Runs: []string{string(n.Job.ID)}, OnCluster: ops.OnCluster{Cluster: n.Job.Cluster}}
+	m, ok = readJob[joblogs.MetricsOut](ctx, nf, "metrics", n.Job, &in)
+	if !ok || len(m.Runs) != 1 {
 		return m, false
 	}
 	TakeNumbers(n, m)
@@ -412,20 +406,12 @@ func (nf *Notifier) findRemedy(ctx context.Context, n *card.News, d joblogs.Diag
 const readWithin = 2 * time.Minute
 
 // readJob runs a reading operation on one job.
-func (nf *Notifier) readJob(ctx context.Context, name string, j slurm.Job, words ...string) (result any, ok bool) {
-	op, ok := operations.Lookup(name)
-	if !ok {
-		return nil, false
-	}
+func readJob[Out any](ctx context.Context, nf *Notifier, name string, j slurm.Job, in any) (Out, bool) {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
-	in, err := typed.Fill(op, typed.Call{Words: append([]string{string(j.ID)}, words...), Cluster: j.Cluster})
-	if err != nil {
-		return nil, false
-	}
-	result, err = op.Run(ctx, nf.Reader(ctx, j), in)
+	out, err := operations.Run[Out](ctx, nf.Reader(ctx, j), name, in)
 	nf.logError(slog.LevelDebug, "slack: no "+name, err, "job", j.ID)
-	return result, err == nil
+	return out, err == nil
 }
 
 // maxLog is how many bytes of a failed job's log are attached, from its end.
@@ -436,9 +422,8 @@ func (nf *Notifier) attachLog(ctx context.Context, j slurm.Job) {
 	if j.State == slurm.Completed || j.State == slurm.Cancelled || !nf.followed(ctx, j) {
 		return
 	}
-	result, _ := nf.readJob(ctx, "logs", j, "--tail", "2000")
-	read, ok := result.(joblogs.LogsOut)
-	if !ok || len(read.Lines) == 0 {
+	read, _ := readJob[joblogs.LogsOut](ctx, nf, "logs", j, &joblogs.LogsIn{Job: j.ID, Tail: 2000, OnCluster: ops.OnCluster{Cluster: j.Cluster}})
+	if len(read.Lines) == 0 {
 		return
 	}
 	var text strings.Builder

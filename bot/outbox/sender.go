@@ -32,6 +32,7 @@ type Config struct {
 
 // A Store holds the queued messages, in order within a lane, and notes about streamed messages.
 type Store interface {
+	store.Documents
 	Enqueue(ctx context.Context, owed ...store.SlackMessage) error
 	Due(ctx context.Context, now time.Time, limit int) ([]store.SlackMessage, error)
 	Body(ctx context.Context, id int64) (string, error)
@@ -44,10 +45,6 @@ type Store interface {
 	Gone(ctx context.Context, keys ...string) (bool, error)
 	Find(ctx context.Context, at store.SlackRef) (key string, ok bool, err error)
 	UnderWay(ctx context.Context, since time.Time) (bool, error)
-
-	Put(ctx context.Context, kind, key string, value any, expires time.Time) error
-	Get(ctx context.Context, kind, key string, now time.Time, value any) (ok bool, err error)
-	Delete(ctx context.Context, kind, key string) error
 }
 
 // A Sender sends queued messages to Slack within its rate limits and in order. A call without

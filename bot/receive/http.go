@@ -12,7 +12,6 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
@@ -81,12 +80,8 @@ func (in *Receiver) serveCommand(w http.ResponseWriter, r *http.Request, body []
 	if !ok {
 		return
 	}
-	a := incoming.DecodeCommand(commandOf(form))
-	if words := in.OverLimit(a); words != "" {
-		writeJSON(w, map[string]any{"response_type": "ephemeral", "text": answer.Escape(words)})
-		return
-	}
-	in.accepted(w, r, a)
+	reply, err := in.command(r.Context(), commandOf(form))
+	in.acknowledge(w, reply, err)
 }
 
 // formOf reads a form; ok is false where w is answered already: for a body that is no form, and
@@ -119,22 +114,8 @@ func (in *Receiver) serveInteraction(w http.ResponseWriter, r *http.Request, bod
 		http.Error(w, "not an interaction", http.StatusBadRequest)
 		return
 	}
-	if !ok {
-		return
-	}
-	if a.Kind == incoming.AsForm {
-		body, err := in.cfg.Form(r.Context(), a)
-		if err != nil {
-			in.cfg.Log.Error("slack: form", "err", err)
-			http.Error(w, "not stored", http.StatusServiceUnavailable)
-			return
-		}
-		if body != nil {
-			writeJSON(w, body)
-		}
-		return
-	}
-	in.accepted(w, r, a)
+	reply, err := in.interaction(r.Context(), a, ok)
+	in.acknowledge(w, reply, err)
 }
 
 func (in *Receiver) serveEvent(w http.ResponseWriter, r *http.Request, body []byte) {
@@ -162,18 +143,19 @@ func (in *Receiver) serveEvent(w http.ResponseWriter, r *http.Request, body []by
 		// header's reason says that our earlier acknowledgement was late or lost.
 		in.cfg.Log.Info("slack: repeated event", "event", e.EventID, "retry", n, "reason", r.Header.Get("X-Slack-Retry-Reason"))
 	}
-	in.accepted(w, r, a)
+	in.acknowledge(w, nil, in.cfg.Accept(r.Context(), a))
 }
 
-// accepted stores the request, then acknowledges it. A request that cannot be stored is not
+// acknowledge answers a request that was stored. One that could not be stored is not
 // acknowledged: Slack then tells the person, and delivers events again.
-func (in *Receiver) accepted(w http.ResponseWriter, r *http.Request, a incoming.Ask) {
-	if err := in.cfg.Accept(r.Context(), a); err != nil {
+func (in *Receiver) acknowledge(w http.ResponseWriter, reply any, err error) {
+	switch {
+	case err != nil:
 		in.cfg.Log.Error("slack: not stored", "err", err)
 		http.Error(w, "not stored", http.StatusServiceUnavailable)
-		return
+	case reply != nil:
+		writeJSON(w, reply)
 	}
-	w.WriteHeader(http.StatusOK)
 }
 
 func writeJSON(w http.ResponseWriter, v any) {

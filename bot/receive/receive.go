@@ -10,6 +10,9 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/install"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -64,4 +67,25 @@ func (in *Receiver) OverLimit(a incoming.Ask) string {
 		return ""
 	}
 	return pace.Said(wait).In(lang.Of(a.Text))
+}
+
+// command stores a slash command, and returns the answer to one that came too often.
+func (in *Receiver) command(ctx context.Context, cmd slack.SlashCommand) (reply any, err error) {
+	a := incoming.DecodeCommand(cmd)
+	if words := in.OverLimit(a); words != "" {
+		return map[string]any{"response_type": "ephemeral", "text": answer.Escape(words)}, nil
+	}
+	return nil, in.cfg.Accept(ctx, a)
+}
+
+// interaction stores an interaction, and returns the answer to a form. It does nothing about
+// one that is not ours.
+func (in *Receiver) interaction(ctx context.Context, a incoming.Ask, ours bool) (reply any, err error) {
+	switch {
+	case !ours:
+		return nil, nil
+	case a.Kind == incoming.AsForm:
+		return in.cfg.Form(ctx, a)
+	}
+	return nil, in.cfg.Accept(ctx, a)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/slack-go/slack"
 	"github.com/slack-go/slack/socketmode"
 
-	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 )
 
@@ -102,20 +101,10 @@ func (in *Receiver) payload(ctx context.Context, t socketmode.EventType, raw jso
 		if err := json.Unmarshal(raw, &cmd); err != nil {
 			return nil, nil //nolint:nilerr // unreadable once, unreadable always: acknowledge
 		}
-		a := incoming.DecodeCommand(cmd)
-		if words := in.OverLimit(a); words != "" {
-			return map[string]any{"response_type": "ephemeral", "text": answer.Escape(words)}, nil
-		}
-		return nil, in.cfg.Accept(ctx, a)
+		return in.command(ctx, cmd)
 	case socketmode.EventTypeInteractive:
 		a, ok, err := incoming.DecodeInteraction(raw)
-		if err != nil || !ok {
-			return nil, nil //nolint:nilerr // as above
-		}
-		if a.Kind == incoming.AsForm {
-			return in.cfg.Form(ctx, a)
-		}
-		return nil, in.cfg.Accept(ctx, a)
+		return in.interaction(ctx, a, ok && err == nil)
 	default:
 		var e incoming.Event
 		if err := json.Unmarshal(raw, &e); err != nil {

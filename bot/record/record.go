@@ -14,7 +14,6 @@ import (
 type Store interface {
 	inbox
 	outbox.Store
-	documents
 	Sweep(ctx context.Context, before, now time.Time) error
 }
 
@@ -24,18 +23,6 @@ type inbox interface {
 	Accept(context.Context, store.SlackRequest) (fresh bool, err error)
 	Unfinished(ctx context.Context, limit int) ([]store.SlackRequest, error)
 	Finish(ctx context.Context, key string, at time.Time, owed ...store.SlackMessage) error
-}
-
-// documents holds small values by kind and key: cards, links, settings, held calls. Of several
-// callers Take gives a document to exactly one. Claim does too, and names the same owner to
-// that caller when it asks again.
-type documents interface {
-	Put(ctx context.Context, kind, key string, value any, expires time.Time) error
-	Get(ctx context.Context, kind, key string, now time.Time, value any) (ok bool, err error)
-	Take(ctx context.Context, kind, key string, now time.Time, value any) (ok bool, err error)
-	Claim(ctx context.Context, kind, key, by string, expires time.Time) (owner string, err error)
-	Delete(ctx context.Context, kind, key string) error
-	Keys(ctx context.Context, kind string, now time.Time) ([]string, error)
 }
 
 // The kinds of documents. Each comment says what the key is → what the value is.

@@ -1,9 +1,7 @@
 package slacktest
 
 import (
-	"encoding/json"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -116,25 +114,3 @@ func (s *Server) Disconnect(reason string) { s.sockets.disconnect(reason) }
 // Silence makes the Socket Mode connections half-open: no delivery uses them, they are neither
 // pinged nor answered, and they are not closed.
 func (s *Server) Silence() { s.sockets.silence() }
-
-// control registers what can be asked for over HTTP, below /_ctl/.
-func (s *Server) control() {
-	s.mux.HandleFunc("GET /_ctl/state", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.State()) })
-	s.mux.HandleFunc("POST /_ctl/deliver", func(w http.ResponseWriter, r *http.Request) {
-		var d Delivery
-		if err := json.NewDecoder(r.Body).Decode(&d); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		writeJSON(w, http.StatusOK, s.Deliver(r.Context(), d, addressOf(r)))
-	})
-	s.mux.HandleFunc("POST /_ctl/fault", func(w http.ResponseWriter, r *http.Request) {
-		var f Fault
-		if err := json.NewDecoder(r.Body).Decode(&f); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		s.Fault(f)
-	})
-	s.mux.HandleFunc("POST /_ctl/calm", func(http.ResponseWriter, *http.Request) { s.Calm() })
-}

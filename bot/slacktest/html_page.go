@@ -23,41 +23,41 @@ func Page(title string, look Look, views ...string) string {
 		`</style><body class="` + strings.Join(class, " ") + `">` + strings.Join(views, "\n")
 }
 
-// drawChart draws a line chart roughly as Slack does.
-func drawChart(b *strings.Builder, blk m) {
-	chart, _ := blk["chart"].(m)
-	axis, _ := chart["axis_config"].(m)
-	categories, _ := axis["categories"].([]any)
-	series, _ := chart["series"].([]any)
-	fmt.Fprintf(b, `<div class="chart"><b>%s</b><svg viewBox="0 0 600 160">`, html.EscapeString(str(blk["title"])))
-	for _, x := range series {
-		one, _ := x.(m)
-		points, _ := one["data"].([]any)
-		var values []float64
-		for _, p := range points {
-			point, _ := p.(m)
-			v, _ := point["value"].(float64)
-			values = append(values, v)
-		}
-		if len(values) < 2 {
-			continue
-		}
-		low, high := slices.Min(values), slices.Max(values)
-		var path []string
-		for i, v := range values {
-			y := 75.0
-			if high > low {
-				y = 130 - (v-low)/(high-low)*110
-			}
-			path = append(path, fmt.Sprintf("%.1f,%.1f", 50+float64(i)/float64(len(values)-1)*540, y))
-		}
-		fmt.Fprintf(b, `<polyline points="%s"/><text x="2" y="24">%.3g</text><text x="2" y="132">%.3g</text>`, strings.Join(path, " "), high, low)
+// A chartLine is one line of a chart: its points as SVG has them, and its range.
+type chartLine struct {
+	Points    string
+	High, Low float64
+}
+
+// lineOf returns the line of a series, or nil where it has too few points.
+func lineOf(points []any) *chartLine {
+	var values []float64
+	for _, p := range points {
+		point, _ := p.(m)
+		v, _ := point["value"].(float64)
+		values = append(values, v)
 	}
-	if n := len(categories); n > 1 {
-		fmt.Fprintf(b, `<text x="50" y="155">%s</text><text x="590" y="155" text-anchor="end">%s</text>`,
-			html.EscapeString(str(categories[0])), html.EscapeString(str(categories[n-1])))
+	if len(values) < 2 {
+		return nil
 	}
-	b.WriteString(`</svg></div>`)
+	low, high := slices.Min(values), slices.Max(values)
+	var path []string
+	for i, v := range values {
+		y := 75.0
+		if high > low {
+			y = 130 - (v-low)/(high-low)*110
+		}
+		path = append(path, fmt.Sprintf("%.1f,%.1f", 50+float64(i)/float64(len(values)-1)*540, y))
+	}
+	return &chartLine{strings.Join(path, " "), high, low}
+}
+
+// endsOf returns the first and the last of several categories.
+func endsOf(categories []any) []any {
+	if len(categories) < 2 {
+		return nil
+	}
+	return []any{categories[0], categories[len(categories)-1]}
 }
 
 const css = `:root{--fg:#1d1c1d;--bg:#fff;--soft:#616061;--line:#ddd;--code:#f8f8f8;--link:#1264a3;--tag:#e8f5fa}

@@ -1,7 +1,7 @@
 // Package slacktest plays Slack for tests: the Web API, Socket Mode, signed delivery over HTTP,
 // response URLs and uploads, over real HTTP and WebSocket, with faults on demand. It refuses
 // what Slack refuses: blocks beyond the published limits, late trigger ids, response URLs that
-// were used too often, and unknown methods. The program fakeslack runs the server on its own.
+// were used too often, and unknown methods.
 package slacktest
 
 import (
@@ -153,11 +153,10 @@ func New(cfg Config) *Server {
 	s.mux.HandleFunc("POST /upload/{id}", s.serveUpload)
 	s.mux.HandleFunc("GET /files/{id}", s.serveFile)
 	s.mux.HandleFunc("/link", s.serveSocket)
-	s.control()
 	return s
 }
 
-// ServeHTTP serves Slack's API and, below /_ctl/, the tests' requests.
+// ServeHTTP serves Slack's API.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
 // next returns an unused number. The caller holds the lock.

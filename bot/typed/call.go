@@ -57,47 +57,10 @@ func Fill(op ops.Op, t Call) (any, error) {
 // SetIfEmpty sets the string field of in with that JSON name, where there is one and it is
 // empty.
 func SetIfEmpty(in any, name, value string) {
-	if f := fieldNamed(reflect.ValueOf(in), name); f.IsValid() && f.Kind() == reflect.String && f.String() == "" {
+	if f := ops.FieldNamed(in, name); f.Kind() == reflect.String && f.String() == "" {
 		f.SetString(value)
 	}
 }
 
-// fieldNamed finds a field by its JSON name, in embedded structs too.
-func fieldNamed(v reflect.Value, name string) reflect.Value {
-	for v.Kind() == reflect.Pointer {
-		if v.IsNil() {
-			return reflect.Value{}
-		}
-		v = v.Elem()
-	}
-	if v.Kind() != reflect.Struct {
-		return reflect.Value{}
-	}
-	for f, x := range v.Fields() {
-		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if tag == name {
-			return x
-		}
-		if f.Anonymous || tag == "" && x.Kind() == reflect.Struct && f.IsExported() {
-			if y := fieldNamed(x, name); y.IsValid() {
-				return y
-			}
-		}
-	}
-	return reflect.Value{}
-}
-
 // IsZero reports whether v is nil or a zero value.
 func IsZero(v any) bool { return v == nil || reflect.ValueOf(v).IsZero() }
-
-// StringField returns the string field with that JSON name, or what a pointer field points to.
-func StringField(v any, name string) string {
-	f := fieldNamed(reflect.ValueOf(v), name)
-	for f.IsValid() && f.Kind() == reflect.Pointer {
-		f = f.Elem()
-	}
-	if !f.IsValid() || f.Kind() != reflect.String {
-		return ""
-	}
-	return f.String()
-}

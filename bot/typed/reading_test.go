@@ -292,12 +292,12 @@ func TestWhatWasTypedFillsTheInput(t *testing.T) {
 	}
 	const spec = "name: gpt\nnodes: 2"
 	in := fill("submit", Call{Blocks: []string{spec, "second"}, Key: "k1", Cluster: "alpha"})
-	require.Equal(t, spec, StringField(in, "yaml"))
-	require.Equal(t, "slack-k1", StringField(in, "idempotency_key"))
+	require.Equal(t, spec, ops.TextNamed(in, "yaml"))
+	require.Equal(t, "slack-k1", ops.TextNamed(in, "idempotency_key"))
 	require.Equal(t, "alpha", in.(*launch.SubmitIn).Spec.Cluster)
 	in = fill("submit", Call{Words: []string{"--idempotency-key", "mine"}, Key: "k1"})
-	require.Equal(t, "mine", StringField(in, "idempotency_key"))
-	require.Empty(t, StringField(in, "yaml"))
+	require.Equal(t, "mine", ops.TextNamed(in, "idempotency_key"))
+	require.Empty(t, ops.TextNamed(in, "yaml"))
 	require.Empty(t, in.(*launch.SubmitIn).Spec.Cluster)
 
 	for want, c := range map[string]Call{
@@ -313,29 +313,15 @@ func TestWhatWasTypedFillsTheInput(t *testing.T) {
 	require.Equal(t, ops.BadInput, ops.AsError(err).Code)
 }
 
-func TestFieldsAreFoundByTheirNamesInJSON(t *testing.T) {
+func TestAnEmptyFieldIsSetByItsNameInJSON(t *testing.T) {
 	t.Parallel()
-	type Embedded struct {
-		Deep string `json:"deep"`
-	}
-	type part struct {
-		Inner string `json:"inner"`
-	}
 	x := "pointed"
 	type shape struct {
-		Embedded
-		Part   part `json:"part"`
-		Plain  Embedded2
-		Name   string  `json:"name,omitempty"`
-		Count  int     `json:"count"`
-		Ptr    *string `json:"ptr"`
-		Nil    *string `json:"nil"`
-		hidden string
+		Name  string  `json:"name,omitempty"`
+		Count int     `json:"count"`
+		Ptr   *string `json:"ptr"`
 	}
-	v := &shape{Embedded: Embedded{Deep: "d"}, Part: part{"i"}, Plain: Embedded2{Flat: "f"}, Name: "n", Count: 1, Ptr: &x, hidden: "h"}
-	for name, want := range map[string]string{"deep": "d", "inner": "", "flat": "f", "name": "n", "count": "", "ptr": "pointed", "nil": "", "hidden": "", "none": ""} {
-		require.Equal(t, want, StringField(v, name), name)
-	}
+	v := &shape{Name: "n", Count: 1, Ptr: &x}
 	SetIfEmpty(v, "name", "other")
 	SetIfEmpty(v, "count", "other")
 	SetIfEmpty(v, "ptr", "other")
@@ -345,17 +331,9 @@ func TestFieldsAreFoundByTheirNamesInJSON(t *testing.T) {
 	v.Name = ""
 	SetIfEmpty(v, "name", "other")
 	require.Equal(t, "other", v.Name)
-	require.Equal(t, "h", v.hidden)
-	require.Empty(t, StringField((*shape)(nil), "name"))
-	require.Empty(t, StringField("text", "name"))
 
 	require.True(t, IsZero(nil))
 	require.True(t, IsZero(shape{}))
 	require.False(t, IsZero(shape{Count: 1}))
 	require.False(t, IsZero(v))
-}
-
-// Embedded2 is a struct that is flattened where it has no name of its own.
-type Embedded2 struct {
-	Flat string `json:"flat"`
 }

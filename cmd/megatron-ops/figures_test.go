@@ -131,7 +131,7 @@ func TestFiguresOfTheStore(t *testing.T) {
 	st, err := opstest.NewCall(t, &opstest.Site{}).Store()
 	require.NoError(t, err)
 	var said strings.Builder
-	m := storeMetrics{store: st, log: slog.New(slog.NewTextHandler(&said, nil))}
+	m := outboxMetrics(st, slog.New(slog.NewTextHandler(&said, nil)))
 	require.Equal(t, []string{"megatron_ops_outbox_messages 0", "megatron_ops_outbox_oldest_age_seconds 0", "own 1"}, scraped(t, m, true))
 	require.Empty(t, said.String())
 	require.NoError(t, errors.Join(st.Close()))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"slices"
 	"sync"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
-	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
@@ -173,38 +171,4 @@ func metricsHandler(own, jobs prometheus.Gatherer, known func(*http.Request) boo
 		}
 		public.ServeHTTP(w, r)
 	})
-}
-
-// storeMetrics exports the backlog of messages to Slack.
-type storeMetrics struct {
-	store *store.Store
-	log   *slog.Logger
-}
-
-var (
-	outboxMessages = prometheus.NewDesc("megatron_ops_outbox_messages", "Messages that are still owed to Slack.", nil, nil)
-	outboxAge      = prometheus.NewDesc("megatron_ops_outbox_oldest_age_seconds", "How long the oldest message that is still owed to Slack has waited.", nil, nil)
-)
-
-// Describe announces both metrics.
-func (m storeMetrics) Describe(out chan<- *prometheus.Desc) {
-	out <- outboxMessages
-	out <- outboxAge
-}
-
-// Collect reads the metrics from the store.
-func (m storeMetrics) Collect(out chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	n, oldest, err := m.store.Slack().Backlog(ctx)
-	if err != nil {
-		m.log.Warn("metrics: the store does not tell what is owed", "error", err)
-		return
-	}
-	age := 0.0
-	if !oldest.IsZero() {
-		age = time.Since(oldest).Seconds()
-	}
-	out <- prometheus.MustNewConstMetric(outboxMessages, prometheus.GaugeValue, float64(n))
-	out <- prometheus.MustNewConstMetric(outboxAge, prometheus.GaugeValue, max(0, age))
 }

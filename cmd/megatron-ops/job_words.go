@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -159,6 +160,7 @@ type jobFinder struct {
 	mine    []slurm.Job
 	asked   bool // the cluster was asked for mine, and where looked is set too it answered
 	looked  bool
+	lacks   error // why mine lacks the jobs that have left the queue; nil where it has them
 }
 
 // jobList matches a range of an array's tasks, and ids with commas between them.
@@ -185,14 +187,20 @@ func (f *jobFinder) find(ctx context.Context, word string) ([]string, error) {
 		}
 		f.asked = true
 		f.mine, err = f.call.LookAll(ctx, cl, slurm.Filter{User: f.call.Who.User, All: true, Since: f.call.Now().AddDate(0, 0, -7)})
+		_, queued := errors.AsType[*slurm.AccountsError](err)
 		if err != nil {
-			return nil, f.call.SlurmError(err, "")
+			err = f.call.SlurmError(err, "")
+		}
+		if f.lacks = err; err != nil && !queued {
+			return nil, err
 		}
 		slices.SortStableFunc(f.mine, slurm.NewestFirst)
-		f.looked = true
+		f.looked = f.lacks == nil
 	}
-	if id := f.byKeyword(word); id != "" {
-		return []string{id}, nil
+	if f.lacks == nil { // the newest job may have left the queue
+		if id := f.byKeyword(word); id != "" {
+			return []string{id}, nil
+		}
 	}
 	ids, err := f.byName(word)
 	if m := namedTask.FindStringSubmatch(word); err != nil && m != nil && f.isArray(m[1]) {
@@ -260,6 +268,8 @@ func (f *jobFinder) byName(word string) ([]string, error) {
 			lang.Text{EN: "give the ids; you may give several", ZH: "请给出作业号，可以有多个"})
 	case len(active)+len(ended) > 0:
 		return append(active, ended...)[:1], nil
+	case f.lacks != nil:
+		return nil, f.lacks
 	}
 	what := lang.Text{EN: "%q is not a job id, and none of your jobs of the last seven days has that name", ZH: "%q 不是作业号，最近七天也没有您的同名作业"}.With(word)
 	switch word {

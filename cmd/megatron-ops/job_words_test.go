@@ -136,6 +136,30 @@ func TestANameIsNoMissingFileWhileSlurmIsAway(t *testing.T) {
 	require.Equal(t, ops.BadInput, ops.AsError(err).Code)
 }
 
+// A queueOnlySite has accounts that do not answer.
+type queueOnlySite struct{ opstest.Site }
+
+func (*queueOnlySite) Jobs(context.Context, slurm.Filter) ([]slurm.Job, error) {
+	running := slurm.Job{ID: "7", RawID: "7", Name: "nightly", State: slurm.Running}
+	return []slurm.Job{running}, &slurm.AccountsError{Err: slurm.FromStderr("sacct", "sacct: error: Problem talking to the database: Connection refused")}
+}
+
+// A job that is in the queue is found by its name while the accounts are away. Which one is the last
+// is not known then, nor whether there is no job of another name.
+func TestANameIsFoundInTheQueueWithoutTheAccounts(t *testing.T) {
+	t.Chdir(t.TempDir())
+	c := opstest.NewCall(t, &opstest.Site{})
+	c.Clusters["test"], c.Dir = &queueOnlySite{}, "."
+	op, _ := operations.Lookup("status")
+	each, err := (&shell{}).perJob(t.Context(), c, op, []string{"nightly"})
+	require.NoError(t, err)
+	require.Equal(t, [][]string{{"7"}}, each)
+	for _, word := range []string{"last", "failed", "other"} {
+		_, err := (&shell{}).perJob(t.Context(), c, op, []string{word})
+		require.ErrorContains(t, err, "Connection refused", word)
+	}
+}
+
 // A word that names neither a file nor a job may have been meant as either.
 func TestAWordThatNamesNothingIsToldAsAJobToo(t *testing.T) {
 	t.Chdir(t.TempDir())

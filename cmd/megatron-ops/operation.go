@@ -172,12 +172,12 @@ func (sh *shell) answers(ctx context.Context, call *ops.Call, op ops.Op, ins []a
 		}
 	}
 	for _, r := range all {
-		if op.Effect == ops.Read || r.err != nil {
+		if d, ok := r.out.(ops.Doer); op.Effect == ops.Read || r.err != nil || ok && !d.Did() {
 			continue
 		}
 		sh.changed = true
-		if id := jobOf(r.out); id != nil {
-			sh.jobs = append(sh.jobs, *id)
+		if id := jobOf(r.out); id != "" {
+			sh.jobs = append(sh.jobs, id)
 		}
 	}
 	if len(all) == 1 && !lines {
@@ -237,17 +237,8 @@ func (sh *shell) showAll(ctx context.Context, ins []any, all []result, lines boo
 	return exitCode(code)
 }
 
-// jobOf returns the job that an input or an answer names, or nil if it names none.
-func jobOf(doc any) *string {
-	var named struct {
-		Job   *string `json:"job"`
-		JobID *string `json:"job_id"`
-	}
-	if raw, err := json.Marshal(doc); err == nil {
-		_ = json.Unmarshal(raw, &named) // a document without a job leaves both null
-	}
-	return cmp.Or(named.JobID, named.Job)
-}
+// jobOf returns the job that an input or an answer names, or "".
+func jobOf(doc any) string { return cmp.Or(ops.TextNamed(doc, "job_id"), ops.TextNamed(doc, "job")) }
 
 // asks reports whether there is a person at a terminal who can be asked.
 func (sh *shell) asks() bool { return isTerminal(sh.in) && !sh.json }

@@ -13,7 +13,8 @@ import (
 )
 
 // output is the standard output. It remembers the first write that failed, so that no
-// command needs to check its own writes.
+// command needs to check its own writes. A standard output that is closed when the program starts
+// fails no write: the Go runtime has opened /dev/null in its place.
 type output struct {
 	to   io.Writer
 	lost func() // called where a write fails

@@ -83,6 +83,21 @@ func TestAChangeWhoseReportIsLost(t *testing.T) {
 	require.Equal(t, 1, code)
 }
 
+// A submission that the plan refused has changed nothing, nor has a dry run.
+func TestARefusalWhoseReportIsLost(t *testing.T) {
+	t.Setenv("MEGATRON_OPS_STATE_DIR", t.TempDir())
+	t.Setenv("MEGATRON_OPS_CLUSTER", "local")
+	t.Chdir(t.TempDir())
+	spec(t, "true")
+	steps := "name: p\nsteps:\n- name: a\n  file: job.yaml\n"
+	require.NoError(t, os.WriteFile("steps.yaml", []byte(steps), 0o600))
+	for _, words := range []string{"submit job.yaml --dry-run", "submit job.yaml --nodes 99 --yes", "pipeline steps.yaml --dry-run"} {
+		code, said := runLost(t.Context(), strings.Fields(words)...)
+		require.Equal(t, 1, code, words)
+		require.Equal(t, "megatron-ops: output: could not be written: no space left on device\n", said, words)
+	}
+}
+
 // A command that would go on for ever ends when nobody can read it any more.
 func TestFollowingEndsWithItsOutput(t *testing.T) {
 	t.Setenv("MEGATRON_OPS_STATE_DIR", t.TempDir())

@@ -22,6 +22,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/internal/tree"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
@@ -199,13 +200,27 @@ func (sh *shell) dispatch(ctx context.Context, words []string) error {
 		return sh.runTraced(ctx, op, rest)
 	}
 	e := &ops.Error{Code: ops.BadInput, Field: "command", Message: lang.Text{EN: "there is no command %q", ZH: "没有命令 %q"}.With(name), Fix: lang.Text{EN: "see: megatron-ops help", ZH: "用法见：megatron-ops help"}}
-	if all := ops.OnceMore(words); len(all) == 2 {
+	if all := onceMore(name, rest); len(all) == 2 {
 		e.Fix = lang.Text{EN: "`megatron-ops %s` %s, `megatron-ops %s` %s", ZH: "`megatron-ops %s` %s，`megatron-ops %s` %s"}.
 			With(all[0].Command, all[0].Does, all[1].Command, all[1].Does)
 	} else if near := operations.Nearest(name); near != "" {
 		e.Fix = lang.Text{EN: "did you mean `megatron-ops %s`?", ZH: "是否想写 `megatron-ops %s`？"}.With(near)
 	}
 	return e
+}
+
+// onceMore returns the commands that run a job once more, where name asks for that. The job may be
+// named by any word that status takes, with flags around it.
+func onceMore(name string, rest []string) []ops.Rerun {
+	all := ops.OnceMore([]string{name})
+	operands := slices.DeleteFunc(slices.Clone(rest), func(word string) bool { return strings.HasPrefix(word, "-") })
+	switch {
+	case all == nil || len(operands) == 0:
+		return all
+	case len(operands) == 1:
+		return ops.Reruns(shellword.POSIX(operands[0]))
+	}
+	return nil
 }
 
 // An exitCode ends the program without printing anything.
@@ -335,6 +350,9 @@ func exitCodeOf(out any) exitCode {
 	}
 	if l, ok := out.(jobcontrol.ListOut); ok && len(l.Missing) > 0 {
 		return exitCode(ops.NotFound.ExitCode())
+	}
+	if l, ok := out.(jobcontrol.ListOut); ok && l.Silent != "" {
+		return exitCode(ops.Failed.ExitCode())
 	}
 	if f, ok := out.(ops.Finder); ok && f.Found() {
 		return found

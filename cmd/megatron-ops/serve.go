@@ -261,17 +261,12 @@ func keepLastSeen(ctx context.Context, svc *ops.Service, log *slog.Logger) {
 			seen[name] = at
 		}
 	}
-	for wait := 5 * time.Second; ; wait = 20 * time.Second {
-		select {
-		case <-ctx.Done():
-			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-			defer cancel()
-			keep(end)
-			return
-		case <-time.After(wait):
-			keep(ctx)
-		}
+	for wait := 5 * time.Second; ops.Pause(ctx, wait); wait = 20 * time.Second {
+		keep(ctx)
 	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	keep(end)
 }
 
 // runWatchers watches until ctx ends. Each term as leader starts with an empty state:

@@ -111,7 +111,7 @@ func newDaemon(sh *shell, words []string, cfg config.Config) (*daemon, error) {
 	})
 	promauto.With(d.own).NewGaugeVec(prometheus.GaugeOpts{Name: "megatron_ops_build_info", Help: "The version that runs; the value is 1."}, []string{"version"}).
 		WithLabelValues(version()).Set(1)
-	d.own.MustRegister(storeMetrics{d.store, d.log}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	d.own.MustRegister(outboxMetrics(d.store, d.log), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return d, nil
 }
 
@@ -286,7 +286,7 @@ func (d *daemon) build(cfg config.Config) (*generation, error) {
 		}
 		tell = alsoNotify(tell, n, svc)
 		gen.leaderWork = append(gen.leaderWork, n.Run, func(ctx context.Context) { notifyApprovals(ctx, n, svc) })
-		registry.MustRegister(notifyMetrics{n})
+		registry.MustRegister(notifyMetrics(n))
 	}
 	gen.leaderWork = append(gen.leaderWork, func(ctx context.Context) { keepLastSeen(ctx, svc, d.log) })
 	gen.leaderWork = append(gen.leaderWork, func(ctx context.Context) {

@@ -300,19 +300,11 @@ func embedder(svc *ops.Service) *knowledge.Embedder {
 	return &knowledge.Embedder{
 		BaseURL: os.Getenv("OPENAI_BASE_URL"), Key: key, Name: name,
 		Load: func(ctx context.Context, key string) (vectors []byte, ok bool) {
-			st, err := svc.Store()
-			if err != nil {
-				return nil, false
-			}
-			ok, err = st.Slack().Get(ctx, docVectors, key, time.Time{}, &vectors)
+			ok, err := svc.Docs().Get(ctx, docVectors, key, time.Time{}, &vectors)
 			return vectors, ok && err == nil
 		},
 		Save: func(ctx context.Context, key string, vectors []byte) error {
-			st, err := svc.Store()
-			if err != nil {
-				return err
-			}
-			return st.Slack().Put(ctx, docVectors, key, vectors, time.Time{})
+			return svc.Docs().Put(ctx, docVectors, key, vectors, time.Time{})
 		},
 	}
 }

@@ -22,6 +22,7 @@ func TestAWrongFlagOrWordIsToldInTheLanguageThatAFlagNames(t *testing.T) {
 
 		"retry 4711":          "`megatron-ops submit --from 4711` submits it as a new job, `megatron-ops requeue 4711` puts",
 		"resubmit":            "`megatron-ops submit --from JOB`",
+		"retry nightly --yes": "`megatron-ops submit --from nightly` submits it as a new job, `megatron-ops requeue nightly` puts",
 		"--lang zh 重试 4711_3": "`megatron-ops requeue 4711_3` 以原作业号重新排队",
 		"retry now please":    "see: megatron-ops help",
 	} {

@@ -137,12 +137,8 @@ func (t *document) checkPair(p *ast.MappingValueNode, want reflect.Type, path st
 // keysOf returns the names that a struct's fields have in the file.
 func keysOf(of reflect.Type) map[string]reflect.StructField {
 	names := map[string]reflect.StructField{}
-	for f := range of.Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case f.Anonymous && name == "":
-			maps.Copy(names, keysOf(f.Type))
-		case name != "" && name != "-":
+	for _, f := range reflect.VisibleFields(of) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
 			names[name] = f
 		}
 	}

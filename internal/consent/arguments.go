@@ -19,17 +19,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// SpecOf returns the job specification of an input that has one.
-func SpecOf(in any) (launch.SpecIn, bool) {
-	v := reflect.ValueOf(in).Elem()
-	for i := range v.NumField() {
-		if spec, ok := reflect.TypeAssert[launch.SpecIn](v.Field(i)); ok {
-			return spec, true
-		}
-	}
-	return launch.SpecIn{}, false
-}
-
 // sizeText says how much a specification asks for.
 func sizeText(s job.Spec) lang.Text {
 	name, nodes, gpus := strconv.Quote(s.Name), ops.Counted(*s.Nodes, "node"), ops.Counted(*s.GPUsPerNode, "GPU")
@@ -199,8 +188,8 @@ func printable(s string) string {
 func withBool(in any, name string, value bool) any {
 	c := reflect.New(reflect.TypeOf(in).Elem())
 	c.Elem().Set(reflect.ValueOf(in).Elem())
-	f, ok := Field(c.Interface(), name)
-	if !ok || f.Kind() != reflect.Bool {
+	f := ops.FieldNamed(c.Interface(), name)
+	if f.Kind() != reflect.Bool {
 		return nil
 	}
 	f.SetBool(value)
@@ -209,44 +198,6 @@ func withBool(in any, name string, value bool) any {
 
 // IsSet reports whether in has a boolean field with that JSON name which is true.
 func IsSet(in any, name string) bool {
-	f, ok := Field(in, name)
-	return ok && f.Kind() == reflect.Bool && f.Bool()
-}
-
-func stringField(in any, name string) string {
-	if f, ok := Field(in, name); ok && f.Kind() == reflect.String {
-		return f.String()
-	}
-	return ""
-}
-
-// Field returns the field with that JSON name of an operation's input, or of a struct
-// embedded in it. Operations have inputs of their own; a name means the same in all.
-func Field(in any, name string) (field reflect.Value, ok bool) {
-	v := reflect.ValueOf(in).Elem()
-	if v.Kind() != reflect.Struct {
-		return field, false
-	}
-	index, ok := indexesOf(v.Type())[name]
-	if !ok {
-		return field, false
-	}
-	return v.FieldByIndex(index), true
-}
-
-var indexes sync.Map // reflect.Type → map[string][]int
-
-// indexesOf returns the indexes of a struct's fields by JSON name.
-func indexesOf(t reflect.Type) map[string][]int {
-	if known, ok := indexes.Load(t); ok {
-		return known.(map[string][]int)
-	}
-	byName := map[string][]int{}
-	for _, f := range reflect.VisibleFields(t) {
-		if n, _, _ := strings.Cut(f.Tag.Get("json"), ","); n != "" && f.IsExported() {
-			byName[n] = f.Index
-		}
-	}
-	indexes.Store(t, byName)
-	return byName
+	f := ops.FieldNamed(in, name)
+	return f.Kind() == reflect.Bool && f.Bool()
 }

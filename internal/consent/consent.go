@@ -101,8 +101,8 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 	if IsSet(in, "sync") { // describe what is copied before the job is submitted
 		r.Asked = append(r.Asked, r.Headline)
 	}
-	if spec, ok := SpecOf(in); ok {
-		if full, err := launch.Resolve(call, spec); err == nil {
+	if of, ok := in.(launch.Specified); ok {
+		if full, err := launch.Resolve(call, *of.Specification()); err == nil {
 			full = full.WithDefaults()
 			r.Headline = lang.Text{EN: "%s %s", ZH: "%s %s"}.With(o.Name, sizeText(full))
 			for _, a := range fields("", reflect.ValueOf(full)) {
@@ -235,11 +235,11 @@ func (r *Request) compareWithLast(ctx context.Context, call *ops.Call, full job.
 // currentJob returns the job that a call is about, nil if it names none, and an error if
 // the cluster does not know it.
 func currentJob(ctx context.Context, call *ops.Call, in any) (*slurm.Job, error) {
-	id := stringField(in, "job")
+	id := ops.TextNamed(in, "job")
 	if !slurm.IsJobID(id) {
 		return nil, nil
 	}
-	_, j, err := call.Job(ctx, stringField(in, "cluster"), slurm.JobID(id))
+	_, j, err := call.Job(ctx, ops.TextNamed(in, "cluster"), slurm.JobID(id))
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -54,7 +55,7 @@ func (h reportedAlarms) update(seen []joblogs.Alarm) (fresh []joblogs.Alarm, cha
 // reports what goes wrong while it can still be corrected. For one waiting job per
 // round it asks what would start the job sooner.
 func (f *Follower) checkLoop(ctx context.Context, st *store.Store) {
-	for sleep(ctx, f.Interval) {
+	for ops.Pause(ctx, f.Interval) {
 		f.mu.Lock()
 		jobs := slices.Collect(maps.Values(f.live))
 		f.mu.Unlock()

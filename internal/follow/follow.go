@@ -136,7 +136,7 @@ func (f *Follower) watchSubmissions(ctx context.Context, st *store.Store) {
 				f.track(known)
 			}
 		}
-		if !sleep(ctx, min(f.Interval, 2*time.Second)) {
+		if !ops.Pause(ctx, min(f.Interval, 2*time.Second)) {
 			return
 		}
 	}
@@ -163,15 +163,6 @@ func (f *Follower) recallEnded(ctx context.Context, st *store.Store) {
 	}
 	if err != nil && ctx.Err() == nil {
 		f.Log.Error("jobs that have ended could not be read", "error", err)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
 	}
 }
 
@@ -293,17 +284,6 @@ func (f *Follower) diagnosis(ctx context.Context, j slurm.Job) *report.Report {
 	return &out.Report
 }
 
-// runOp runs an operation of the table.
-func runOp[Out any](ctx context.Context, c *ops.Call, name string, in any) (Out, error) {
-	var none Out
-	op, _ := operations.Lookup(name)
-	out, err := op.Run(ctx, c, in)
-	if err != nil {
-		return none, err
-	}
-	return out.(Out), nil
-}
-
 // awaitArtifact cancels a job once its artifact exists, if its specification asks for
 // that, so that its nodes are free.
 func (f *Follower) awaitArtifact(ctx context.Context, st *store.Store, j slurm.Job) {
@@ -331,7 +311,8 @@ func (f *Follower) awaitArtifact(ctx context.Context, st *store.Store, j slurm.J
 		}
 		call := &ops.Call{Service: f.Service, Who: owner(sub), Confirmed: true}
 		saved := watch.Saved(now())
-		if _, err := runOp[jobcontrol.CancelOut](ctx, call, "cancel", &jobcontrol.CancelIn{Job: j.ID, OnCluster: ops.OnCluster{Cluster: j.Cluster}}); err != nil {
+		in := jobcontrol.CancelIn{Job: j.ID, OnCluster: ops.OnCluster{Cluster: j.Cluster}}
+		if _, err := operations.Run[jobcontrol.CancelOut](ctx, call, "cancel", &in); err != nil {
 			f.Log.Error("the result is there and the job could not be cancelled", "job", j.ID, "error", err)
 			return
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/ops/preflight"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -76,7 +77,7 @@ func (f *Follower) recover(ctx context.Context, st *store.Store, n *News) {
 		delay = delayMinutes(attempt)
 		s.Begin = "now+" + strconv.Itoa(delay) + "minutes"
 	}
-	out, err := runOp[launch.SubmitOut](ctx, call, "submit", &launch.SubmitIn{
+	out, err := operations.Run[launch.SubmitOut](ctx, call, "submit", &launch.SubmitIn{
 		SpecIn: launch.SpecIn{Spec: s}, IdempotencyKey: fmt.Sprintf("%s%s%d", lineage, joblogs.RetryMark, attempt+1), Force: true,
 	})
 	if err != nil {

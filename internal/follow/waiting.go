@@ -7,6 +7,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -44,7 +45,8 @@ func (f *Follower) hint(ctx context.Context, st *store.Store, j slurm.Job) bool 
 	f.asked[k] = time.Now()
 	f.mu.Unlock()
 	call := &ops.Call{Service: f.Service, Who: owner(sub)}
-	out, err := runOp[jobcontrol.StatusOut](ctx, call, "status", &jobcontrol.StatusIn{Job: j.ID, Earlier: true, OnCluster: ops.OnCluster{Cluster: j.Cluster}})
+	in := jobcontrol.StatusIn{Job: j.ID, Earlier: true, OnCluster: ops.OnCluster{Cluster: j.Cluster}}
+	out, err := operations.Run[jobcontrol.StatusOut](ctx, call, "status", &in)
 	if err != nil {
 		f.Log.Debug("not known what would start sooner", "job", j.ID, "error", err)
 		return true

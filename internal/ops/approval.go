@@ -90,7 +90,7 @@ func TooManyWaiting(n int) error {
 }
 
 // askFor stores a new request.
-func (s *Service) askFor(ctx context.Context, docs *store.Slack, key string, a Approval) error {
+func (s *Service) askFor(ctx context.Context, docs store.Documents, key string, a Approval) error {
 	waiting, err := s.Approvals(ctx)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (s *Service) askFor(ctx context.Context, docs *store.Slack, key string, a A
 }
 
 // addRequest stores a request: of equal calls at the same time the first one does.
-func addRequest(ctx context.Context, docs *store.Slack, key string, a Approval) error {
+func addRequest(ctx context.Context, docs store.Documents, key string, a Approval) error {
 	_, err := docs.Add(ctx, docApproval, key, a, a.At, a.Until)
 	return err
 }
@@ -139,10 +139,7 @@ func (c *Call) RequireAgreed(script string) error {
 func (s *Service) Approved(
 	ctx context.Context, who Caller, op string, in any, why string, shown []view.Section, digest string, most *Size,
 ) (by string, err error) {
-	docs, err := s.Docs()
-	if err != nil {
-		return "", err
-	}
+	docs := s.Docs()
 	now := s.Now()
 	own := callDigest(who, op, in, digest)
 	key, err := requestKey(ctx, docs, now, own, digest, func(shown string) string { return callDigest(who, op, in, shown) })
@@ -186,19 +183,32 @@ func (s *Service) Approved(
 }
 
 // requestKey returns the key of the request for a call that shows now: own, or that of the same
-// call when it showed more, such as jobs that have ended since; of several, one that was decided.
-func requestKey(ctx context.Context, docs *store.Slack, at time.Time, own, now string, keyOf func(shown string) string) (string, error) {
+// call when it showed more, such as jobs that have ended since. Of several, a decision about this
+// very call counts most, then an approval, then the request that waits for this very call.
+func requestKey(ctx context.Context, docs store.Documents, at time.Time, own, now string, keyOf func(shown string) string) (string, error) {
 	if _, more, _ := strings.Cut(now, "+"); more == "" {
 		return own, nil
 	}
 	all, err := ListDocs[Approval](ctx, docs, docApproval, at)
-	key := own
+	key, best := own, 0
 	for _, a := range all {
-		switch k, _, _ := strings.Cut(a.ID, "."); {
-		case k == own:
+		k, _, _ := strings.Cut(a.ID, ".")
+		if k != own && !(showsAll(a.Digest, now) && k == keyOf(a.Digest)) {
+			continue
+		}
+		rank := 1
+		switch {
+		case k == own && !a.Waits():
 			return own, err
-		case (key == own || !a.Waits()) && showsAll(a.Digest, now) && k == keyOf(a.Digest):
-			key = k
+		case a.Yes:
+			rank = 4
+		case k == own:
+			rank = 3
+		case !a.Waits():
+			rank = 2
+		}
+		if rank > best {
+			key, best = k, rank
 		}
 	}
 	return key, err
@@ -214,23 +224,18 @@ func showsAll(shown, now string) bool {
 
 // Approvals lists the requests that wait for a decision, oldest first.
 func (s *Service) Approvals(ctx context.Context) ([]Approval, error) {
-	docs, err := s.Docs()
-	if err != nil {
-		return nil, err
-	}
-	list, err := ListDocs[Approval](ctx, docs, docApproval, s.Now())
+	list, err := ListDocs[Approval](ctx, s.Docs(), docApproval, s.Now())
 	list = slices.DeleteFunc(list, func(a Approval) bool { return !a.Waits() })
 	slices.SortStableFunc(list, func(a, b Approval) int { return a.At.Compare(b.At) })
 	return list, err
 }
 
-// Decide stores a person's decision. Only the first decision on a request counts. by is
-// who decides, name is how the decision's readers know them, and reason is why.
+// Decide stores a person's decision. Only the first decision on a request counts; the same
+// person's same decision again is answered alike, since a server that is killed after storing
+// it has told nobody yet. by is who decides, name is how the decision's readers know them, and
+// reason is why.
 func (s *Service) Decide(ctx context.Context, id string, by Caller, name string, yes bool, reason string) (Approval, error) {
-	docs, err := s.Docs()
-	if err != nil {
-		return Approval{}, err
-	}
+	docs := s.Docs()
 	var a Approval
 	key, _, _ := strings.Cut(id, ".")
 	ok, err := docs.Get(ctx, docApproval, key, s.Now(), &a)
@@ -248,6 +253,9 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 	first, err := docs.Claim(ctx, docDecided, id, name, s.Now().Add(2*s.ApprovalLifetime()))
 	if err != nil {
 		return a, err
+	}
+	if first == name && a.Decided == name && a.Yes == yes {
+		return a, nil
 	}
 	if first != name || !a.Waits() {
 		return a, NotFoundError("", lang.Text{EN: "%s has decided already", ZH: "%s 已作出决定"}.With(first), lang.Text{})
@@ -317,30 +325,4 @@ func callDigest(who Caller, op string, in any, script string) string {
 	}
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:16])
-}
-
-// ListDocs returns the documents of a kind that are valid at now, ordered by their keys. A
-// document that cannot be read is left out.
-func ListDocs[T any](ctx context.Context, docs *store.Slack, kind string, now time.Time) ([]T, error) {
-	keys, err := docs.Keys(ctx, kind, now)
-	var list []T
-	for _, k := range keys {
-		var one T
-		if ok, err := docs.Get(ctx, kind, k, now, &one); err == nil && ok {
-			list = append(list, one)
-		}
-	}
-	return list, err
-}
-
-// Docs returns the part of the database that keeps small documents.
-func (s *Service) Docs() (*store.Slack, error) {
-	if s.Store == nil {
-		return nil, &Error{Code: Failed, Message: lang.Text{EN: "there is no store", ZH: "没有可用的数据库"}}
-	}
-	st, err := s.Store()
-	if err != nil {
-		return nil, err
-	}
-	return st.Slack(), nil
 }

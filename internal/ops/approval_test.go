@@ -3,6 +3,7 @@ package ops_test
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -78,6 +79,9 @@ func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 	a, err := s.Decide(t.Context(), list[0].ID, operator, "T1/U5", true, "")
 	require.NoError(t, err)
 	require.True(t, a.Yes)
+	again, err := s.Decide(t.Context(), list[0].ID, operator, "T1/U5", true, "")
+	require.NoError(t, err, "a server that takes over from one that was killed decides once more")
+	require.Equal(t, a, again)
 	_, err = s.Decide(t.Context(), list[0].ID, ops.Caller{ID: "T1/U6", User: "olga", Operator: true}, "T1/U6", false, "")
 	require.ErrorContains(t, err, "T1/U5 has decided already")
 	_, err = s.Decide(t.Context(), list[0].ID, operator, "T1/U5", false, "")
@@ -182,8 +186,7 @@ func TestAnOldRequestDoesNotDecideTheNext(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Decide(t.Context(), first[0].ID, ops.Caller{ID: "T1/U6", User: "olga", Operator: true}, "T1/U6", true, "")
 	require.ErrorContains(t, err, "this request is older than")
-	docs, err := s.Docs()
-	require.NoError(t, err)
+	docs := s.Docs()
 	require.NoError(t, docs.Put(t.Context(), "approval", "unreadable", "a text", s.Now().Add(time.Hour)))
 	list, err := s.Approvals(t.Context())
 	require.NoError(t, err)
@@ -406,5 +409,28 @@ func TestADecidedRequestCountsBeforeOneThatWaits(t *testing.T) {
 		}
 		require.Equal(t, "T1/U5", ask("+2"), decided)
 		require.Empty(t, ask("+2"), "the other request waits")
+	}
+}
+
+// A request for what is left, which still waits, does not hide the approval of a request that
+// showed it too. A larger request that was declined decides nothing about it.
+func TestAnApprovalCountsBeforeASmallerRequestThatWaits(t *testing.T) {
+	for _, yes := range []bool{true, false} {
+		s, _, _ := approvalService(t)
+		ask := func(digest string) string {
+			by, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Mine: true}, "", shown, digest, nil)
+			require.NoError(t, err)
+			return by
+		}
+		ask("+2")
+		ask("+1,2")
+		list, err := s.Approvals(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list, 2)
+		larger := slices.IndexFunc(list, func(a ops.Approval) bool { return a.Digest == "+1,2" })
+		_, err = s.Decide(t.Context(), list[larger].ID, operator, "T1/U5", yes, "")
+		require.NoError(t, err)
+		require.Equal(t, yes, ask("+2") != "")
+		require.Empty(t, ask("+2"), "its own request waits")
 	}
 }

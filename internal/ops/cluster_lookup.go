@@ -100,7 +100,7 @@ func (c *Call) Look(ctx context.Context, cl Cluster, id slurm.JobID) (j slurm.Jo
 		if v := c.Views[cl.Name()]; v != nil {
 			ask = v.Job
 		}
-		j, err = answerOrLastSeen(ctx, c, cl, func(ctx context.Context) (slurm.Job, error) { return ask(ctx, id) }, func(slurm.Job) (slurm.Job, bool) {
+		j, err = answerOrLastSeen(ctx, c, cl, func(ctx context.Context) (slurm.Job, error) { return ask(ctx, id) }, func() (slurm.Job, bool) {
 			return slurm.Fold(id, c.lastSeen(ctx, cl, slurm.Filter{All: true, IDs: []slurm.JobID{id, id.Array()}}))
 		})
 	}
@@ -117,10 +117,7 @@ func (c *Call) LookAll(ctx context.Context, cl Cluster, f slurm.Filter) ([]slurm
 	if v := c.Views[cl.Name()]; v != nil {
 		ask = v.Jobs
 	}
-	return answerOrLastSeen(ctx, c, cl, func(ctx context.Context) ([]slurm.Job, error) { return ask(ctx, f) }, func(got []slurm.Job) ([]slurm.Job, bool) {
-		if len(got) > 0 {
-			return nil, false // the queue has answered; only the accounts have not
-		}
+	return answerOrLastSeen(ctx, c, cl, func(ctx context.Context) ([]slurm.Job, error) { return ask(ctx, f) }, func() ([]slurm.Job, bool) {
 		known := c.lastSeen(ctx, cl, f)
 		return known, known != nil
 	})
@@ -182,6 +179,16 @@ func PollPause(cl Cluster) time.Duration {
 		return own.AskEvery()
 	}
 	return 15 * time.Second
+}
+
+// Pause waits for d, and reports whether it passed before ctx ended.
+func Pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
 }
 
 // SiteOf returns the profile of the cluster that s goes to.

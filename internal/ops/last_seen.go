@@ -46,16 +46,12 @@ func (s *Service) KeepLastSeen(ctx context.Context, name string, since time.Time
 	if !at.After(since) {
 		return since, nil
 	}
-	docs, err := s.Docs()
-	if err != nil {
-		return since, err
-	}
 	var raw bytes.Buffer
 	w := gzip.NewWriter(&raw)
 	if err := errors.Join(json.NewEncoder(w).Encode(jobs), w.Close()); err != nil {
 		return since, err
 	}
-	return at, docs.Put(ctx, docLastSeen, name, lastSeen{at, raw.Bytes()}, at.Add(keptFor))
+	return at, s.Docs().Put(ctx, docLastSeen, name, lastSeen{at, raw.Bytes()}, at.Add(keptFor))
 }
 
 // RecallLastSeen gives each view the jobs that its cluster showed to an earlier
@@ -63,13 +59,9 @@ func (s *Service) KeepLastSeen(ctx context.Context, name string, since time.Time
 // each cluster's jobs were seen.
 func (s *Service) RecallLastSeen(ctx context.Context) (map[string]time.Time, error) {
 	seen := map[string]time.Time{}
-	docs, err := s.Docs()
-	if err != nil {
-		return seen, err
-	}
 	var failed []error
 	for name, v := range s.Views {
-		jobs, at, ok, err := readLastSeen(ctx, docs, name, s.Now())
+		jobs, at, ok, err := readLastSeen(ctx, s.Docs(), name, s.Now())
 		if ok {
 			v.Recall(jobs, at)
 			seen[name] = at
@@ -80,7 +72,7 @@ func (s *Service) RecallLastSeen(ctx context.Context) (map[string]time.Time, err
 }
 
 // readLastSeen loads a cluster's jobs from the store, and when they were seen.
-func readLastSeen(ctx context.Context, docs *store.Slack, cluster string, now time.Time) (jobs []slurm.Job, at time.Time, ok bool, err error) {
+func readLastSeen(ctx context.Context, docs store.Documents, cluster string, now time.Time) (jobs []slurm.Job, at time.Time, ok bool, err error) {
 	var kept lastSeen
 	if ok, err := docs.Get(ctx, docLastSeen, cluster, now, &kept); err != nil || !ok {
 		return nil, at, false, err
@@ -103,11 +95,7 @@ func (c *Call) lastSeen(ctx context.Context, cl Cluster, f slurm.Filter) []slurm
 		}
 		return nil
 	}
-	docs, err := c.Docs()
-	if err != nil {
-		return nil
-	}
-	all, at, ok, err := readLastSeen(ctx, docs, cl.Name(), c.Now())
+	all, at, ok, err := readLastSeen(ctx, c.Docs(), cl.Name(), c.Now())
 	if err != nil || !ok {
 		return nil
 	}
@@ -124,8 +112,8 @@ func (c *Call) lastSeen(ctx context.Context, cl Cluster, f slurm.Filter) []slurm
 
 // answerOrLastSeen returns the answer of ask. Where the cluster cannot be reached, or
 // takes longer than a person waits, it returns the answer of known instead, if known
-// has one. known receives what ask returned beside its error.
-func answerOrLastSeen[T any](ctx context.Context, c *Call, cl Cluster, ask func(context.Context) (T, error), known func(T) (T, bool)) (got T, err error) {
+// has one. An answer of the queue that only lacks the accounts' jobs is newer.
+func answerOrLastSeen[T any](ctx context.Context, c *Call, cl Cluster, ask func(context.Context) (T, error), known func() (T, bool)) (got T, err error) {
 	wait := patienceStore
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -148,14 +136,14 @@ func answerOrLastSeen[T any](ctx context.Context, c *Call, cl Cluster, ask func(
 	for {
 		select {
 		case a := <-came:
-			if errors.Is(a.err, slurm.ErrUnreachable) {
-				if value, ok := known(a.value); ok {
+			if _, queued := errors.AsType[*slurm.AccountsError](a.err); !queued && errors.Is(a.err, slurm.ErrUnreachable) {
+				if value, ok := known(); ok {
 					return value, nil
 				}
 			}
 			return a.value, a.err
 		case <-late.C:
-			if value, ok := known(got); ok {
+			if value, ok := known(); ok {
 				return value, nil
 			}
 		case <-ctx.Done():

@@ -43,32 +43,20 @@ const noticeLife = 24 * time.Hour
 
 // Notify stores n for a job's people.
 func (s *Service) Notify(ctx context.Context, n Notice) error {
-	docs, err := s.Docs()
-	if err != nil {
-		return err
-	}
 	if n.At.IsZero() {
 		n.At = s.Now()
 	}
-	return docs.Put(ctx, docNotice, noticeKey(n.Key), n, s.Now().Add(noticeLife))
+	return s.Docs().Put(ctx, docNotice, noticeKey(n.Key), n, s.Now().Add(noticeLife))
 }
 
 // Notices lists the notices that wait to be shown.
 func (s *Service) Notices(ctx context.Context) ([]Notice, error) {
-	docs, err := s.Docs()
-	if err != nil {
-		return nil, err
-	}
-	return ListDocs[Notice](ctx, docs, docNotice, s.Now())
+	return ListDocs[Notice](ctx, s.Docs(), docNotice, s.Now())
 }
 
 // ForgetNotice deletes a notice that was shown.
 func (s *Service) ForgetNotice(ctx context.Context, n Notice) error {
-	docs, err := s.Docs()
-	if err != nil {
-		return err
-	}
-	return docs.Delete(ctx, docNotice, noticeKey(n.Key))
+	return s.Docs().Delete(ctx, docNotice, noticeKey(n.Key))
 }
 
 func noticeKey(key string) string {

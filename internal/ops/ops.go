@@ -89,7 +89,7 @@ func (o Op) Run(ctx context.Context, c *Call, in any) (out any, err error) {
 		return nil, fmt.Errorf("ops: %s takes *%s, not %T", o.Name, o.in, in)
 	}
 	ctx, span := tracing.Start(ctx, "operation "+o.Name, trace.SpanKindInternal)
-	defer func() { o.endSpan(span, c, v.Elem(), out, err) }()
+	defer func() { o.endSpan(span, c, in, out, err) }()
 	c, err = c.For(o)
 	if err != nil {
 		c.audit(ctx, o, in, nil, err)
@@ -117,3 +117,7 @@ func Define[In, Out any](o Op, run func(context.Context, *Call, In) (Out, error)
 // A Finder is an output that can report that the operation found something wrong. The
 // shell then exits with 3.
 type Finder interface{ Found() bool }
+
+// A Doer is an output of an operation that does not always change something, such as a submission
+// that the plan refused. Other operations have changed something where they end without an error.
+type Doer interface{ Did() bool }

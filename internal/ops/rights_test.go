@@ -273,7 +273,7 @@ func TestReadersAreAnsweredTogetherAndWritersAlone(t *testing.T) {
 		"no view":                          {Read, nil, "asked", 1, false},
 		"a cluster that is away":           {Read, &countingView{err: gone, at: time.Now()}, "", 1, false},
 		"away, and never seen":             {Read, &countingView{err: gone}, "", 0, true},
-		"away, and answered from memory":   {Read, &countingView{err: gone, at: time.Now(), jobs: make([]slurm.Job, 2)}, "", 2, true},
+		"only the accounts are away":       {Read, &countingView{err: &slurm.AccountsError{Err: gone}, at: time.Now(), jobs: make([]slurm.Job, 2)}, "", 2, true},
 		"an error of another kind is told": {Read, &countingView{err: errors.New("x"), at: time.Now()}, "", 0, true},
 	} {
 		here := &site{knownJobs: map[slurm.JobID]slurm.Job{"1": {ID: "1", Name: "asked"}}}

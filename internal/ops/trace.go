@@ -2,7 +2,6 @@ package ops
 
 import (
 	"cmp"
-	"reflect"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -13,18 +12,18 @@ import (
 
 // endSpan ends an operation's span. It records the operation's name and surface, the
 // cluster and the job where these are valid names, and how the operation ended.
-func (o Op) endSpan(span trace.Span, c *Call, in reflect.Value, out any, err error) {
+func (o Op) endSpan(span trace.Span, c *Call, in, out any, err error) {
 	if !span.IsRecording() {
 		return
 	}
 	span.SetAttributes(attribute.String("megatron_ops.operation", o.Name), attribute.String("megatron_ops.surface", string(c.Who.Surface)))
 	if c.Service != nil {
-		name := cmp.Or(textField(in, "Cluster"), c.Default)
+		name := cmp.Or(TextNamed(in, "cluster"), c.Default)
 		if _, ok := c.Clusters[name]; ok { // any other word is the caller's and may be anything
 			span.SetAttributes(attribute.String("slurm.cluster", name))
 		}
 	}
-	job := cmp.Or(textField(reflect.ValueOf(out), "JobID"), textField(in, "Job"))
+	job := cmp.Or(TextNamed(out, "job_id"), TextNamed(in, "job"))
 	if slurm.IsJobID(job) {
 		span.SetAttributes(attribute.String("slurm.job_id", job))
 	}
@@ -35,27 +34,4 @@ func (o Op) endSpan(span trace.Span, c *Call, in reflect.Value, out any, err err
 		code = "found"
 	}
 	tracing.End(span, code)
-}
-
-// textField returns the text in the struct field of that name, whatever its string
-// type; "" where there is none.
-func textField(v reflect.Value, name string) string {
-	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
-		v = v.Elem()
-	}
-	if v.Kind() != reflect.Struct {
-		return ""
-	}
-	f, ok := v.Type().FieldByName(name)
-	if !ok {
-		return ""
-	}
-	v, err := v.FieldByIndexErr(f.Index)
-	if err != nil {
-		return "" // below an embedded pointer that is nil
-	}
-	if v = reflect.Indirect(v); v.Kind() != reflect.String {
-		return ""
-	}
-	return v.String()
 }

@@ -33,11 +33,15 @@ const upperSuffixes = `(?:_PASS|_PWD|_KEY|_KEYS|_CREDS|_PAT|_DSN|_SALT|_SECRETS?
 
 // assignment matches what separates a name from its value: an assignment sign and
 // quotes, which JSON within JSON escapes and a URL encodes; or the end of an index, as in
-// environ["NAME"] = "…".
-const assignment = `(?:\\*["']\]?|%22)?\s*(?:=>|=|:|%3[AaDd])\s*(?:\\*["']|%22)?`
+// environ["NAME"] = "…". Chinese text has wider signs.
+const assignment = `(?:\\*["']\]?|%22)?\s*(?:=>|[=:＝：]|%3[AaDd])\s*(?:\\*["']|%22|[“「])?`
+
+// chineseNames are the Chinese words for secrets. After them only ASCII is a secret, not the
+// rest of a sentence.
+const chineseNames = `(?:密码|口令|密钥|秘钥|私钥|令牌|凭据|凭证)`
 
 // secretValue matches what is hidden after a name.
-const secretValue = `([^\s"'\\,;&)}\]]{4,})`
+const secretValue = `([^\s"'\\,;&)}\]，；。、）」”]{4,})`
 
 // keyMaterial is the form that its mixed letters distinguish from a hash.
 const keyMaterial = "key material"
@@ -56,7 +60,7 @@ var forms = []secretForm{
 	form("private key block", `(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----|\z)`, 0),
 	// A line of a key that begins elsewhere: base64 and nothing else.
 	form(keyMaterial, `(?m)^(?:[^\s]{1,40}[:|]\s*)?([A-Za-z0-9+/]{48,80}={0,2})[ \t]*$`, 1),
-	form("authorization header", `(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:basic|bearer|token|digest)\s+)?([^\s"',;]+)`, 1),
+	form("authorization header", `(?i)\b(?:proxy-)?authorization["']?\s*[:=：＝]\s*["']?(?:(?:basic|bearer|token|digest)\s+)?([^\s"',;]+)`, 1),
 	form("bearer", `(?i)\bbearer\s+([A-Za-z0-9._~+/=-]{8,})`, 1),
 	form("json web token", `\beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*`, 0),
 	form("slack", `\bxox[abcdeoprs]-[A-Za-z0-9-]{8,}`, 0),
@@ -85,6 +89,7 @@ var forms = []secretForm{
 	// first of two quoted arguments is mostly a word: print("token", "changed").
 	form(namedSetting, `\b[A-Z0-9_]*(?:SECRET|TOKEN|PASSWD|PASSWORD|(?:API|ACCESS|AUTH|PRIVATE)_?KEY)[A-Z0-9_]*["'],\s*["']`+secretValue, 1),
 	form(namedSetting, `\b[A-Z0-9_]+`+upperSuffixes+assignment+secretValue, 1),
+	form(namedSetting, chineseNames+`\s*(?:是|为|`+assignment+`)\s*([!#-&(-+./-:<-~-]{4,})`, 1),
 	// ~/.netrc, and programs that print it: "machine HOST login NAME password SECRET".
 	form("netrc", `(?i)\b(?:login|machine|user)\s+\S+\s+password\s+(\S+)`, 1),
 	form("password for curl", `(?i)\bcurl\b[^\n]*?\s(?:-u\s*|--(?:proxy-)?user[ =]\s*)["']?[^\s:"'$]+:([^\s"'$]{4,})`, 1),

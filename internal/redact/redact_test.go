@@ -62,6 +62,12 @@ func TestSecretsAreMasked(t *testing.T) {
 		"digitalocean":        {"dop_" + "v1_" + strings.Repeat("0a1b2c3d", 8), strings.Repeat("0a1b2c3d", 8)},
 		"jira, second of two": {"with ATATT3" + strings.Repeat("aB3", 62), strings.Repeat("aB3", 62)},
 		"teams hook":          {"to https://a.webhook.office.com/webhookb2/" + uuid + "@" + uuid + "/IncomingWebhook/" + strings.Repeat("9f86d081", 4) + "/" + uuid, strings.Repeat("9f86d081", 4)},
+		"a wide colon":        {"token：abcd1234efgh", "abcd1234efgh"},
+		"a wide equals sign":  {"WANDB_API_KEY＝abcd1234efgh", "abcd1234efgh"},
+		"a wide header":       {"Authorization： Bearer abcdefgh12345678", "abcdefgh12345678"},
+		"Chinese":             {"数据库密码：hunter22x，请勿外传", "hunter22x"},
+		"Chinese, by a verb":  {"登录口令是 hunter22x。", "hunter22x"},
+		"Chinese, quoted":     {"访问令牌: “hunter22x”", "hunter22x"},
 		"a long s in a name":  {"pa\u017fsword=hunter22", "hunter22"},
 		"a long s elsewhere":  {"pa\u017fs with ATATT3" + strings.Repeat("aB3", 62), strings.Repeat("aB3", 62)},
 		"azure, a short word": {"of the app: abc8Q~" + strings.Repeat("aB3", 11), strings.Repeat("aB3", 11)},
@@ -105,6 +111,9 @@ func TestOrdinaryTextStays(t *testing.T) {
 		"moe_token_dispatcher_type ....... alltoall",
 		`print("token", "changed")`,
 		`tokenizer.add("pad_token", "<|endoftext|>")`,
+		"密码：不能为空，请重新输入",
+		"令牌是否过期？密钥为 2048 位，口令: 长度不足",
+		"token：4096，显存：80GiB",
 		"[rank3]: RuntimeError: The size of tensor a (132) must match the size of tensor b (131)",
 	} {
 		require.Equal(t, s, redact.Text(s))

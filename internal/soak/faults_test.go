@@ -1,11 +1,8 @@
 package soak
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"math/rand/v2"
-	"net/http"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
@@ -25,15 +22,13 @@ func slackFault(f slacktest.Fault) func(*run) error {
 			if method == "response_url" && f.Reset == "after" {
 				continue // Slack shows nobody a private answer: the next fault is for it
 			}
-			if err := r.control("fault", f); err != nil {
-				return err
-			}
+			r.slack.Fault(f)
 		}
 		return nil
 	}
 }
 
-func slackCalm(r *run) error { return r.control("calm", nil) }
+func slackCalm(r *run) error { r.slack.Calm(); return nil }
 
 // faults are injected in turn.
 var faults = []fault{
@@ -72,19 +67,6 @@ func (r *run) killServe() error {
 	r.server.kill()
 	time.Sleep(time.Duration(rand.IntN(2000)) * time.Millisecond)
 	return r.server.start()
-}
-
-// control sends a request to the control interface of the strict Slack.
-func (r *run) control(what string, in any) error {
-	raw, err := json.Marshal(in)
-	if err != nil {
-		return err
-	}
-	res, err := http.Post(r.slackURL+"/_ctl/"+what, "application/json", bytes.NewReader(raw))
-	if err != nil {
-		return err
-	}
-	return res.Body.Close()
 }
 
 // trouble injects the faults in turn until ctx ends, each for a third of a turn. During

@@ -10,6 +10,19 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
+// Documents holds small values by kind and key, each until it expires. Of several callers
+// Take gives a document to exactly one. Claim does too, and names the same owner to that
+// caller when it asks again.
+type Documents interface {
+	Put(ctx context.Context, kind, key string, value any, expires time.Time) error
+	Add(ctx context.Context, kind, key string, value any, now, expires time.Time) (added bool, err error)
+	Get(ctx context.Context, kind, key string, now time.Time, value any) (ok bool, err error)
+	Take(ctx context.Context, kind, key string, now time.Time, value any) (ok bool, err error)
+	Claim(ctx context.Context, kind, key, by string, expires time.Time) (owner string, err error)
+	Delete(ctx context.Context, kind, key string) error
+	Keys(ctx context.Context, kind string, now time.Time) ([]string, error)
+}
+
 // Put stores value as the document kind/key. With a zero expires the document does not
 // expire.
 func (s *Slack) Put(ctx context.Context, kind, key string, value any, expires time.Time) error {

@@ -64,17 +64,13 @@ type waitingCode struct {
 // Link returns a one-time link that signs in who: a path and a query, to append to the
 // page's URL.
 func Link(ctx context.Context, svc *ops.Service, who ops.Caller, to string) (string, error) {
-	docs, err := svc.Docs()
-	if err != nil {
-		return "", err
-	}
 	ticket := rand.Text()
 	k := signIn{Caller: who}
 	if who.Surface == ops.Slack {
 		k.By, k.Account = BySlack, who.ID
 	}
 	k.Surface = ops.Web
-	if err := docs.Put(ctx, docTicket, digest(ticket), k, svc.Now().Add(ticketLife)); err != nil {
+	if err := svc.Docs().Put(ctx, docTicket, digest(ticket), k, svc.Now().Add(ticketLife)); err != nil {
 		return "", err
 	}
 	return "/web/login?" + url.Values{"ticket": {ticket}, "to": {cmp.Or(to, "/web/jobs")}}.Encode(), nil
@@ -94,12 +90,8 @@ func (s *Server) caller(r *http.Request) (who ops.Caller, signedIn bool, err err
 	if err != nil {
 		return who, false, nil //nolint:nilerr // the error is that there is none
 	}
-	docs, err := s.cfg.Service.Docs()
-	if err != nil {
-		return who, false, err
-	}
 	var k signIn
-	ok, err := docs.Get(r.Context(), docSession, digest(c.Value), s.cfg.Service.Now(), &k)
+	ok, err := s.cfg.Service.Docs().Get(r.Context(), docSession, digest(c.Value), s.cfg.Service.Now(), &k)
 	k.Operator = slices.Contains(s.cfg.Operators, k.User)
 	if ok && err == nil {
 		ok, err = s.linked(r.Context(), k)
@@ -136,13 +128,9 @@ type loginPage struct {
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	p := loginPage{Ticket: r.FormValue("ticket"), To: localPath(r.FormValue("to"))}
 	l := langOf(r)
-	docs, err := s.cfg.Service.Docs()
-	switch {
-	case err != nil:
-		p.Problem = ops.AsError(err).In(l).Message
-	case p.Ticket != "":
+	if p.Ticket != "" {
 		var k signIn
-		ok, err := docs.Get(r.Context(), docTicket, digest(p.Ticket), s.cfg.Service.Now(), &k)
+		ok, err := s.cfg.Service.Docs().Get(r.Context(), docTicket, digest(p.Ticket), s.cfg.Service.Now(), &k)
 		if p.User = k.User; err != nil || !ok {
 			p.Ticket, p.Problem = "", textTicketOver.In(l)
 		}
@@ -150,7 +138,8 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	if p.Ticket == "" {
 		p.Ways = s.loginLinks(l)
 	}
-	if p.Ticket == "" && s.cfg.Proof != nil && err == nil {
+	if p.Ticket == "" && s.cfg.Proof != nil {
+		var err error
 		if p.Code, err = s.codeFor(w, r); err != nil {
 			p.Problem = ops.AsError(err).In(l).Message
 		}
@@ -161,10 +150,6 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 // codeFor returns the code that this browser has to prove. A browser keeps its code
 // until the code expires.
 func (s *Server) codeFor(w http.ResponseWriter, r *http.Request) (string, error) {
-	docs, err := s.cfg.Service.Docs()
-	if err != nil {
-		return "", err
-	}
 	if k, _, err := s.pendingCode(r); err == nil {
 		return k.Code, nil
 	}
@@ -181,7 +166,7 @@ func (s *Server) codeFor(w http.ResponseWriter, r *http.Request) (string, error)
 	}
 	browser := rand.Text()
 	k := waitingCode{Code: rand.Text(), At: now}
-	if err := docs.Put(r.Context(), docCode, digest(browser), k, now.Add(linkproof.Life)); err != nil {
+	if err := s.cfg.Service.Docs().Put(r.Context(), docCode, digest(browser), k, now.Add(linkproof.Life)); err != nil {
 		return "", err
 	}
 	s.cookie(w, cookieName+"_code", browser, linkproof.Life)
@@ -213,12 +198,8 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 // startSession signs somebody in at the browser, and audits it.
 func (s *Server) startSession(w http.ResponseWriter, r *http.Request, k signIn) error {
-	docs, err := s.cfg.Service.Docs()
-	if err != nil {
-		return err
-	}
 	session, now := rand.Text()+rand.Text(), s.cfg.Service.Now()
-	if err := docs.Put(r.Context(), docSession, digest(session), k, now.Add(sessionLife)); err != nil {
+	if err := s.cfg.Service.Docs().Put(r.Context(), docSession, digest(session), k, now.Add(sessionLife)); err != nil {
 		return err
 	}
 	s.cookie(w, cookieName, session, sessionLife)
@@ -235,12 +216,8 @@ func (s *Server) pendingCode(r *http.Request) (k waitingCode, key string, err er
 	if err != nil {
 		return k, "", &ops.Error{Code: ops.NotAllowed, Message: textNoCode, Fix: textNoCodeFix}
 	}
-	docs, err := s.cfg.Service.Docs()
-	if err != nil {
-		return k, "", err
-	}
 	key = digest(c.Value)
-	ok, err := docs.Get(r.Context(), docCode, key, s.cfg.Service.Now(), &k)
+	ok, err := s.cfg.Service.Docs().Get(r.Context(), docCode, key, s.cfg.Service.Now(), &k)
 	if err == nil && !ok {
 		err = &ops.Error{Code: ops.NotAllowed, Message: textNoCode, Fix: textNoCodeFix}
 	}
@@ -249,10 +226,7 @@ func (s *Server) pendingCode(r *http.Request) (k waitingCode, key string, err er
 
 // authenticate returns who proves their identity by this request.
 func (s *Server) authenticate(r *http.Request) (who signIn, err error) {
-	docs, err := s.cfg.Service.Docs()
-	if err != nil {
-		return who, err
-	}
+	docs := s.cfg.Service.Docs()
 	if ticket := r.PostFormValue("ticket"); ticket != "" {
 		ok, err := docs.Take(r.Context(), docTicket, digest(ticket), s.cfg.Service.Now(), &who)
 		if err == nil && !ok {
@@ -285,9 +259,7 @@ func (s *Server) authenticate(r *http.Request) (who signIn, err error) {
 // logout ends a session.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(cookieName); err == nil {
-		if docs, err := s.cfg.Service.Docs(); err == nil {
-			_ = docs.Delete(r.Context(), docSession, digest(c.Value)) // it expires by itself too
-		}
+		_ = s.cfg.Service.Docs().Delete(r.Context(), docSession, digest(c.Value)) // it expires by itself too
 	}
 	s.cookie(w, cookieName, "", -time.Second)
 	http.Redirect(w, r, "/web/login", http.StatusSeeOther)

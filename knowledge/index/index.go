@@ -165,18 +165,44 @@ const (
 // the situation.
 const manyNames = 3
 
-// bare matches what may be an option without its dashes, such as train-iters.
-var bare = lazy.New(`[a-z]+(?:-[a-z0-9]+)+`)
+// bare matches what may be an option without its dashes, such as train-iters, or a name of a
+// configuration file that stands for an option, such as train_iters.
+var bare = lazy.New(`[a-z][a-z0-9]*(?:[-_][a-z0-9]+)+`)
 
-// weighted returns the terms of a question with their weights in the search. An option that
-// is written without its dashes counts as that option where a Doc has it.
-func (x *Index) weighted(question string) []Term {
-	words := Terms(question)
-	for _, w := range bare.FindAllString(question, -1) {
-		option := "--" + w
-		if _, ok := x.words.find(option); ok && !slices.ContainsFunc(words, func(t Term) bool { return t.Key == option }) {
-			words = append(words, Term{option, wordWeight})
+// optionOf returns the option that a bare name stands for: the one of this name, or the only
+// one that ends with a name of at least three words, as amax_history_len does.
+func (x *Index) optionOf(name string) (option string, ok bool) {
+	name = strings.ReplaceAll(name, "_", "-")
+	if _, ok := x.words.find("--" + name); ok {
+		return "--" + name, true
+	}
+	if strings.Count(name, "-") < 2 {
+		return "", false
+	}
+	for i := range x.words.keys.len() {
+		if key := string(x.words.keys.at(i)); strings.HasPrefix(key, "--") && strings.HasSuffix(key, "-"+name) {
+			if ok {
+				return "", false
+			}
+			option, ok = key, true
 		}
+	}
+	return option, ok
+}
+
+// weighted returns the terms of a question with their weights in the search. A bare name
+// counts as the option that it stands for. An adverb that no Doc has is no term.
+func (x *Index) weighted(question string) []Term {
+	words := slices.DeleteFunc(Terms(question), func(t Term) bool { return isAdverb(t) && !x.has(t.Key) })
+	for _, w := range bare.FindAllString(question, -1) {
+		option, ok := x.optionOf(w)
+		if !ok || slices.ContainsFunc(words, func(t Term) bool { return t.Key == option }) {
+			continue
+		}
+		if !x.has(w) {
+			words = slices.DeleteFunc(words, func(t Term) bool { return t.Key == w })
+		}
+		words = append(words, Term{option, wordWeight})
 	}
 	names := 0
 	for _, t := range words {
@@ -342,11 +368,23 @@ func (x *Index) UnknownShare(question string, docs int) float64 {
 			df, _ := readVarint(posts)
 			total += x.weight(df) * t.Weight
 		}
-		if t.Weight == plainWeight && len(t.Key) > 2 && !strings.ContainsAny(t.Key, "0123456789") && !x.Holds(t.Key, docs) {
+		if t.Weight == plainWeight && len(t.Key) > 2 && !isAdverb(t) && !strings.ContainsAny(t.Key, "0123456789") && !x.Holds(t.Key, docs) {
 			unknown += x.rareWord * t.Weight
 		}
 	}
 	return unknown / max(total, x.rareWord*numberWeight)
+}
+
+// isAdverb reports whether a term looks like an adverb, such as "approximately", which says
+// nothing about the subject of a question.
+func isAdverb(t Term) bool {
+	return t.Weight == plainWeight && len(t.Key) > 5 && strings.HasSuffix(t.Key, "ly")
+}
+
+// has reports whether any Doc contains a word.
+func (x *Index) has(key string) bool {
+	_, ok := x.words.find(key)
+	return ok
 }
 
 // weight returns the inverse document frequency of a word that docs Docs contain, as in

@@ -119,6 +119,33 @@ func TestAnOptionWithoutItsDashesIsThatOption(t *testing.T) {
 	require.Equal(t, x.Search("multi node", 3), x.Search("multi-node", 3), "other hyphenated words are two words")
 }
 
+// Configuration files and other programs write an option's name with underscores, or leave
+// its beginning out.
+func TestANameWithUnderscoresIsThatOption(t *testing.T) {
+	x := open(t, append([]index.Doc{
+		{Title: "--kiln-glow-history-len", Body: "length of the window"},
+		{Title: "--lr-decay-iters", Body: "where the decay ends"},
+		{Title: "--first-weight-decay-style", Body: "one of two"},
+		{Title: "--second-weight-decay-style", Body: "the other"},
+	}, docs...)...)
+	for q, want := range map[string]int{
+		"sensible lr_decay_iters please":       1,
+		"sensible glow_history_len please":     0,
+		"sensible glow-history-len please":     0,
+		"sensible kiln_glow_history_len value": 0,
+	} {
+		require.Equal(t, want, x.Search(q, 1)[0].Doc, q)
+	}
+	require.Less(t, x.Search("sensible weight_decay_style", 1)[0].Score, 0.2, "two options end so")
+}
+
+func TestAnUnknownAdverbChangesNothing(t *testing.T) {
+	x := open(t, docs...)
+	require.InDelta(t, x.Search("exclude a node", 1)[0].Score, x.Search("exclude a node preferably", 1)[0].Score, 0.2)
+	require.Zero(t, x.UnknownShare("exclude preferably", len(docs)))
+	require.NotZero(t, x.UnknownShare("exclude bicycles", len(docs)))
+}
+
 func TestBritishSpellingIsTheSameWord(t *testing.T) {
 	require.Equal(t, index.Terms("gpu utilization, initialize, behavior"), index.Terms("gpu utilisation, initialise, behaviour"))
 }

@@ -119,6 +119,9 @@ func (c *Config) stageUse(s *Shape, stage int) use {
 	u.bytes[0] = perParam * (params/paramShard + experts/eParamShard)
 	u.bytes[1] = perGrad * (params/gradShard + experts/eGradShard)
 	u.bytes[2] = perState * (params/stateShard + experts/eStateShard)
+	if c.Optimizer == "muon" { // Megatron leaves the embedding and the output layer to Adam
+		u.bytes[2] += (c.adamsMoments() - 4) * c.embeddingParams(s, stage) / stateShard
+	}
 	u.bytes[3], u.inFlight = c.activations(s, stage)
 	u.bytes[4] = c.logits(s, stage)
 	// The backward pass of the last layer begins where the logits are freed.
@@ -180,14 +183,8 @@ func (c *Config) stageParams(s *Shape, stage int) (dense, experts float64) {
 		experts += count * p.experts / ep
 	}
 	add(s.sum(s.Parts), float64(c.stageLayers(stage))/float64(max(s.Layers, 1)))
-	embedding := float64(s.Hidden) * float64(s.Vocab) / tp
-	if stage == 0 {
-		dense += embedding
-	}
+	dense += c.embeddingParams(s, stage)
 	if stage == c.PP-1 {
-		if s.Untied || c.PP > 1 {
-			dense += embedding // the output layer: separate weights, or a copy of the embedding
-		}
 		dense += s.norm()
 		depths := float64(s.MTP)
 		if c.MtpUseRepeatedLayer { // all depths share the same weights
@@ -199,57 +196,16 @@ func (c *Config) stageParams(s *Shape, stage int) (dense, experts float64) {
 	return dense, experts
 }
 
-// bytesPerParam returns the bytes of a weight, of its gradient and of its
-// optimizer state. The state is the fp32 copy of a shorter weight, and the two moments
-// of Adam or the one of SGD and Lion.
-func (c *Config) bytesPerParam() (param, grad, state float64) {
-	state = dtypeBytes(c.ExpAvgDtype) + dtypeBytes(c.ExpAvgSqDtype)
-	if c.Optimizer == "sgd" || c.Optimizer == "lion" {
-		state = 4
+// embeddingParams counts the weights of the embedding and of the output layer on one rank of a stage.
+func (c *Config) embeddingParams(s *Shape, stage int) (params float64) {
+	each := float64(s.Hidden) * float64(s.Vocab) / float64(max(c.TP, 1))
+	if stage == 0 {
+		params += each
 	}
-	param, grad = 4, 4
-	if !c.FP32() {
-		param = c.weightBytes()
-		if !c.AccumulateAllreduceGradsInFp32 || c.MainGradsDtype == "bf16" {
-			grad = 2
-		}
-		state += dtypeBytes(c.MainParamsDtype)
+	if stage == c.PP-1 && (s.Untied || c.PP > 1) { // the output layer: separate weights, or a copy of the embedding
+		params += each
 	}
-	if c.OptimizerCpuOffload {
-		state *= 1 - c.OptimizerOffloadFraction
-	}
-	return param, grad, state
-}
-
-// FP32 reports whether weights and activations are kept in fp32: neither --bf16 nor
-// --fp16 is given.
-func (c *Config) FP32() bool { return c.ParamsDtype == "torch.float32" }
-
-// weightBytes returns the bytes of a weight that is not trained in fp32. Where
-// matrix products run in 8 or 4 bits, Megatron keeps a copy of the bf16 weight in
-// that type from one microbatch to the next. Weights that are themselves stored in
-// 8 bits have a transposed copy instead; on Blackwell, recipes with one scale per
-// tensor need none.
-func (c *Config) weightBytes() float64 {
-	switch {
-	case c.Fp8ParamGather && c.Fp8.OK && c.Arch >= 10 && c.Fp8Recipe != "mxfp8" && c.Fp8Recipe != "blockwise":
-		return 1
-	case c.Fp8.OK && !c.Fp8ParamGather:
-		return 3
-	case c.Fp4.OK && !c.Fp4ParamGather:
-		return 2.5
-	}
-	return 2
-}
-
-func dtypeBytes(name string) float64 {
-	switch name {
-	case "bf16", "fp16":
-		return 2
-	case "fp8":
-		return 1
-	}
-	return 4
+	return params
 }
 
 // fsdpShards returns the number of ranks over which FSDP shards the parameters

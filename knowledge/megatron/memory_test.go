@@ -152,11 +152,22 @@ func TestOptimizerStateOfEachOptimizer(t *testing.T) {
 		return state
 	}
 	for flags, bytes := range map[string]float64{
-		"--bf16": 12, "--bf16 --optimizer sgd": 8, "--bf16 --optimizer lion": 8, "": 8, "--optimizer sgd": 4,
+		"--bf16": 12, "--bf16 --optimizer sgd": 8, "--bf16 --optimizer lion": 8, "--bf16 --optimizer muon": 8, "": 8, "--optimizer sgd": 4,
 		"--optimizer-cpu-offload --optimizer-offload-fraction 0.5": 4,
 	} {
 		require.InDelta(t, bytes, state(flags), 1e-9, flags)
 	}
+}
+
+// Muon keeps one number for each weight of a matrix. The embedding is left to Adam, which keeps two.
+func TestMuonKeepsLessThanAdam(t *testing.T) {
+	state := func(flags string) float64 { return effective(t, 1, small+" "+flags).Memory().Part(PartOptimizer) }
+	c := effective(t, 1, small)
+	s := c.Shape()
+	params, _ := c.stageParams(&s, 0)
+	embedding := c.embeddingParams(&s, 0)
+	require.Positive(t, embedding)
+	require.InDelta(t, 4*(params-embedding), state("")-state("--optimizer muon"), 1)
 }
 
 // An expert part keeps less when some of it is recomputed: the activation

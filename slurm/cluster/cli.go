@@ -224,7 +224,7 @@ func unparsable(op string, err error) error {
 const manyIDs = 200
 
 // Jobs lists jobs with one squeue, and with one sacct where f asks for ended jobs.
-// Where only the accounts fail, it returns the queue's jobs together with the error.
+// Where only the accounts fail, it returns the queue's jobs with a slurm.AccountsError.
 func (c *CLI) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 	var args []string
 	if f.User != "" {
@@ -246,7 +246,7 @@ func (c *CLI) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 		return jobs, nil
 	}
 	past, err := c.Past(ctx, f)
-	return slurm.WithPast(jobs, past, match), err
+	return slurm.WithPast(jobs, past, match, err)
 }
 
 // Past asks only the accounts, for the jobs of f that started or ended after f.Since.

@@ -266,7 +266,7 @@ func (r *REST) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 		return jobs, nil
 	}
 	past, err := r.Past(ctx, f)
-	return slurm.WithPast(jobs, past, match), err
+	return slurm.WithPast(jobs, past, match, err)
 }
 
 // Past asks only the accounts; see CLI.Past.

@@ -49,6 +49,7 @@ func TestARankDiedOfItsException(t *testing.T) {
 func TestARankLivedUntilItLostAPeer(t *testing.T) {
 	three := logline.Tag{Label: -1, Local: -1, Rank: 3}
 	thread := &python.Traceback{Frames: []python.Frame{{Function: "_bootstrap_inner"}}}
+	uncaught := scan.Event{Kind: "KeyError", Tag: logline.NoTag, Weight: pattern.Death, Stack: &python.Traceback{Frames: []python.Frame{{Function: "<module>"}}}}
 	for name, with := range map[string]struct {
 		change func(raised, lost, killed *scan.Event)
 		lived  bool
@@ -73,6 +74,13 @@ func TestARankLivedUntilItLostAPeer(t *testing.T) {
 		"a peer's exit":               {func(raised, lost, killed *scan.Event) { killed.Class = outcome.UnknownExit }, false},
 		"a peer's abort":              {func(raised, lost, killed *scan.Event) { killed.Class, killed.Exit = outcome.Segfault, -6 }, false},
 		"an abort as shells say it":   {func(raised, lost, killed *scan.Event) { killed.Class, killed.Exit = outcome.Segfault, 134 }, false},
+		"a peer's own exception":      {func(raised, lost, killed *scan.Event) { *killed = uncaught }, true},
+		"it ended the program too": {func(raised, lost, killed *scan.Event) {
+			*killed, raised.Kind, raised.Weight, raised.Stack = uncaught, uncaught.Kind, uncaught.Weight, uncaught.Stack
+		}, false},
+		"one that the peer caught": {func(raised, lost, killed *scan.Event) { *killed, killed.Stack = uncaught, inStep }, false},
+		"one about another peer":   {func(raised, lost, killed *scan.Event) { *killed, killed.Weight = uncaught, pattern.Symptom }, false},
+		"of a peer that is itself": {func(raised, lost, killed *scan.Event) { *killed, killed.Rank = uncaught, 3 }, false},
 	} {
 		j, events := oneLog(50, scan.Event{Stack: inStep, Rank: 3, Tag: three}, spoken{}, spoken{10, func(e *scan.Event) { e.Class = outcome.NCCLConnection }},
 			spoken{20, func(e *scan.Event) {

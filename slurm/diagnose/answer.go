@@ -60,7 +60,9 @@ func (j *job) report() report.Report {
 	}
 	r.DownstreamRanks = j.downstream(v)
 	if r.DownstreamRanks > 1 && v.raisedByOne() {
-		r.Laggard = "unprefixed"
+		if r.Laggard = "unprefixed"; v.event.Tag.Local >= 0 {
+			r.Laggard = "local"
+		}
 	}
 	j.nodesToExclude(&r, v)
 	r.Retry = worthRetrying(r, v)

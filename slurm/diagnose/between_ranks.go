@@ -88,6 +88,9 @@ var waitedForOthers = lazy.New(`(?i)\b(?:socket|wait) timeout\b|timed out waitin
 // blameMissing moves the blame in a verdict from the rank that complains of waiting to the rank for
 // which it waited. If the logs do not show that rank, the verdict names none.
 func (j *job) blameMissing(v *verdict, live []*scan.Event) {
+	if v.noneAtFault = otherLength.MatchString(v.event.Text); v.noneAtFault {
+		return // and the others only lost it
+	}
 	if l, ok := j.missing(live); ok {
 		v.laggard, v.event = &l, j.laggardEvent(l, live, v.event)
 	} else if j.manyProcesses() { // every rank that complains was waiting

@@ -36,7 +36,11 @@ func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 		}
 	}
 	if !v.event.Agent {
-		if e := onlyRankExited(live); e != nil {
+		e := onlyRankExited(live)
+		if e == nil && v.event.Kind != "" && len(v.others) == 0 {
+			e = onlyRankWithOne(live)
+		}
+		if e != nil {
 			v.event.Rank, v.event.Node = e.Rank, cmp.Or(v.event.Node, e.Node)
 		}
 	}
@@ -154,6 +158,21 @@ func onlyRankExited(live []*scan.Event) (only *scan.Event) {
 			continue
 		}
 		if e.Rank < 0 || len(e.Tasks) > 1 || only != nil && only.Rank != e.Rank {
+			return nil
+		}
+		only = e
+	}
+	return only
+}
+
+// onlyRankWithOne returns the launcher's report on the only rank that exited with 1, as Python does after an exception,
+// or nil if there are several. The others caught the loss of it, and left with codes of their own.
+func onlyRankWithOne(live []*scan.Event) (only *scan.Event) {
+	for _, e := range live {
+		if !e.Agent || e.Exit != 1 || len(e.Tasks) > 0 || e.Rank < 0 && e.Tag.Local < 0 {
+			continue // of a node's launcher, or of the script
+		}
+		if e.Rank < 0 || only != nil && only.Rank != e.Rank {
 			return nil
 		}
 		only = e

@@ -99,3 +99,58 @@ func TestANodesNumberIsNotItsName(t *testing.T) {
 	require.NotNil(t, r.RootNode)
 	require.Equal(t, "gpu2", *r.RootNode)
 }
+
+// One rank raises an exception in a file whose name does not name the node. The launcher reports on both ranks of the
+// node there, and on those of the other node in the other file.
+func TestALaunchersReportsNameTheNodeOfAFile(t *testing.T) {
+	raised, lost := diagnosetest.Raised("KeyError: 'tokens'"), diagnosetest.Raised(lostPeer)
+	for name, c := range map[string]struct {
+		first, second string
+		node          any
+	}{
+		"each node has a file":      {lost + lost + exitedWith("gpu1", 1, 0, 1), raised + lost + exitedWith("gpu2", 1, 2, 3), "gpu2"},
+		"the other node said less":  {lost + lost, raised + lost + exitedWith("gpu2", 1, 2, 3) + "srun: error: gpu1: task 0: Exited with exit code 1\n", nil},
+		"both nodes share the file": {"starting\n", lost + raised + lost + lost + exitedWith("gpu1", 1, 0, 1) + exitedWith("gpu2", 1, 2, 3), nil},
+	} {
+		r := ofFolder(t, map[string]string{"train-0.err": c.first, "train-1.err": c.second})
+		require.Equal(t, outcome.UserException, r.Class, name)
+		require.Nil(t, r.RootRank, name)
+		if c.node == nil {
+			require.Nil(t, r.RootNode, name)
+			continue
+		}
+		require.NotNil(t, r.RootNode, name)
+		require.Equal(t, c.node, *r.RootNode, name)
+	}
+}
+
+// A launcher gives up, and the one that it could not reach is told to end: what names no node happened on the first's.
+func TestATaskThatWasToldToEndLostNoNode(t *testing.T) {
+	const gaveUp = "[E socket.cpp:860] [c10d] The client socket has timed out after 15s while trying to connect to (127.0.0.1, 29511).\n"
+	for how, node := range map[string]any{"Terminated": "gpu2", "Exited with exit code 1": nil} {
+		r := ofFolder(t, map[string]string{
+			"train-1.log": gaveUp,
+			"slurm-9.out": "srun: error: gpu2: task 1: Exited with exit code 1\nsrun: error: gpu1: task 0: " + how + "\n",
+		})
+		require.Equal(t, outcome.Rendezvous, r.Class)
+		require.Equal(t, node == nil, r.RootNode == nil, how)
+		if node != nil {
+			require.Equal(t, node, *r.RootNode)
+		}
+	}
+}
+
+// torchrun's prefix is the number on the node, and both nodes write into one file.
+func TestTheNumberOnTheNodeNamesNoRank(t *testing.T) {
+	local := func(n, text string) string {
+		return "[default" + n + "]:" + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n[default"+n+"]:") + "\n"
+	}
+	raised, lost := diagnosetest.Raised("KeyError: 'tokens'"), diagnosetest.Raised(lostPeer)
+	r := diagnosetest.Text(t, local("0", raised)+local("1", lost)+local("0", lost)+local("1", lost)+exitedWith("gpu1", 1, 0, 1)+exitedWith("gpu2", 1, 2, 3))
+	require.Nil(t, r.RootRank)
+	require.Contains(t, r.Summary, "on which node")
+	require.Contains(t, r.Summary, "`--label` of srun")
+	r = diagnosetest.Text(t, raised+lost+lost+lost+exitedWith("gpu1", 1, 0, 1)+exitedWith("gpu2", 1, 2, 3))
+	require.Nil(t, r.RootRank)
+	require.Contains(t, r.Summary, "`--tee 3`")
+}

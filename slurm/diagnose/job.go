@@ -198,6 +198,7 @@ func (j *job) placeFiles() {
 			j.perNode = max(j.perNode, l+1)
 		}
 	}
+	j.placeByReports()
 	j.placeTasks()
 	if !j.given.Array {
 		j.placeSeries()

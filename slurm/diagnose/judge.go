@@ -158,7 +158,7 @@ func (j *job) earliest(causes, live []*scan.Event) (verdict, bool) {
 	}
 	// One rank's collective differs from another's, and either may be wrong; and the rank that counts
 	// the joined ranks is not the missing one.
-	if fingerprint.MatchString(v.event.Text) || clientsJoined.MatchString(v.event.Text) {
+	if t := v.event.Text; fingerprint.MatchString(t) || otherLength.MatchString(t) || clientsJoined.MatchString(t) {
 		j.blameMissing(&v, live)
 		return v, true
 	}
@@ -464,8 +464,8 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 		}
 	} else if e := ownExitCode(live); e != nil && class == outcome.NCCLConnection && !heavy.Agent {
 		v.class, v.event, v.others = outcome.UnknownExit, e, nil
-	} else if e := j.nodeWithoutLog(); e != nil && class == outcome.NCCLConnection && !heavy.Agent {
-		v.class, v.event, v.others, v.laggard = outcome.UnknownExit, e, nil, &laggard{-1, nil, "unlogged"}
+	} else if e, why := j.silentNode(live); e != nil && class == outcome.NCCLConnection && !heavy.Agent {
+		v.class, v.event, v.others, v.laggard = outcome.UnknownExit, e, nil, &laggard{-1, nil, why}
 	} else {
 		v.noneAtFault = class == outcome.NCCLConnection && severalSay(class, left)
 	}

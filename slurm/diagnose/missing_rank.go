@@ -16,11 +16,11 @@ import (
 // missing finds the rank that the others waited for or lost. The same rules serve NCCL, gloo,
 // torchelastic and Slurm: flight recorder dumps, errors that name the rank, sequence numbers, a
 // collective that no other rank was in, an exit code that no other rank has, silence of that rank
-// alone, and an exit on which no launcher reports.
+// alone, and an exit on which no launcher reports or of which none accounts.
 func (j *job) missing(live []*scan.Event) (laggard, bool) {
 	for _, by := range []func([]*scan.Event) (laggard, bool){
 		j.missingByRecorder, j.namedByOthers, j.behindBySequence, j.inOtherCollective, j.loneHung, j.loneExitCode, j.loneSilent,
-		j.exitedBeforeComplaints, j.unreported,
+		j.exitedBeforeComplaints, j.unreported, j.leftUncounted,
 	} {
 		if l, ok := by(live); ok {
 			return l, true
@@ -71,6 +71,10 @@ func collectiveOf(e *scan.Event) string {
 // (ProcessGroupWrapper.cpp).
 var fingerprint = lazy.New(`Rank \d+ is running collective: CollectiveFingerPrint\(` +
 	`((?:SequenceNumber=\d+)?[, ]*OpType=\w+(?:, TensorShape=\[[\d, ]*\])?(?:, TensorDtypes=\w+)?)`)
+
+// otherLength matches gloo's words for a message of another length than the receiver expects. It ends the
+// receiver, which is wrong no more likely than the sender.
+var otherLength = lazy.New(`op\.preamble\.length <= op\.nbytes`)
 
 // loneExitCode returns the rank whose exit code no other rank has. A launcher tells all others to end
 // after the first exit that it sees; so if it reports one exit only, that one counts only if a signal

@@ -40,10 +40,17 @@ func TestConnectionsRefusedByHubsAndServers(t *testing.T) {
 // Lines that look like a cause but only accompany one.
 func TestWordsThatOnlyAccompany(t *testing.T) {
 	const threads = "terminate called without an active exception\n"
+	const ignored = "Exception ignored in: <function Loader.__del__ at 0x7f>\nTraceback (most recent call last):\n  File \"/v/torch/utils/data/dataloader.py\", " +
+		"line 14, in __del__\n    self._shutdown_workers()\nRuntimeError: DataLoader worker (pid 88) is killed by signal: Aborted. \n"
+	const next = "Epoch 3\nCounting the words\n"
 	const there = "CondaValueError: prefix already exists: /home/ana/envs/align\n"
 	for name, c := range map[string]struct{ log, class, line string }{
 		"threads that an exception left":  {strings.Repeat(threads, 3) + diagnosetest.Raised("TypeError: forward() takes 3 positional arguments but 4 were given"), outcome.UserException, "forward()"},
 		"threads, and nothing else":       {"Step 3 loss 0.4\n" + threads, outcome.Segfault, "terminate"},
+		"threads of a loader's workers":   {strings.Repeat(threads, 3) + ignored + next, outcome.UnknownExit, ""},
+		"the same, and then a scancel":    {threads + ignored + next + "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-03-04T10:00:00 ***\n", outcome.SlurmCancelled, "CANCELLED"},
+		"threads after such workers":      {threads + ignored + next + threads, outcome.Segfault, "terminate"},
+		"a warning of a package's own":    {"/gpfs/v/cells.py:12: MissingFieldWarning: no id, this will become a hard error\nStep 3 loss 0.4\n", outcome.UnknownExit, ""},
 		"an environment that was there":   {there + "Building the graph of jobs...\nReady jobs: 2\n", outcome.UnknownExit, ""},
 		"one that was there, and an end":  {there + "Building the graph of jobs...\nAll jobs completed\n", outcome.Success, ""},
 		"one that was there, and a cause": {there + diagnosetest.Raised("KeyError: 'width'"), outcome.UserException, "width"},
@@ -75,5 +82,30 @@ func TestABrokenFileIsOfTheDataOrAModel(t *testing.T) {
 			require.Equal(t, c.class, r.Class, r.RootLine)
 			namesRank(t, 1, r, r.RootLine)
 		})
+	}
+}
+
+// What Python says of the names of arguments and variables tells of the program, whatever the names are.
+func TestNamesSayNothingOfTheCause(t *testing.T) {
+	for _, name := range []string{"dataset", "vocab_file", "data_path", "normalized_shape", "checkpoint", "tokenizer"} {
+		for _, said := range []string{
+			"TypeError: Layer.__init__() missing 1 required positional argument: '" + name + "'",
+			"TypeError: build() got an unexpected keyword argument '" + name + "'",
+			"NameError: name '" + name + "' is not defined",
+			"UnboundLocalError: cannot access local variable '" + name + "' where it is not associated with a value",
+		} {
+			r := diagnosetest.With(t, diagnosetest.Raised(said), diagnose.Context{JobState: "ENDED"})
+			require.Equal(t, outcome.UserException, r.Class, said)
+		}
+	}
+}
+
+// A tensor that is printed is one value, however many rows it has: no program goes on with its work by them.
+func TestATensorIsNoWorkThatGoesOn(t *testing.T) {
+	tensor := "tensor([ 8.5770e-02, -1.5593e-01,\n" + strings.Repeat("        -1.4119e+00, -1.6859e-01, -3.0909e-01,\n", 90) + "         1.2992e-01], device='cuda:0')\n"
+	steps := strings.Repeat("    12   0.25   1.75\n", 90)
+	for rest, class := range map[string]string{tensor: outcome.UserException, steps: outcome.UnknownExit} {
+		r := diagnosetest.Old(t, "Counting\n"+diagnosetest.Raised("TypeError: can't convert cuda:0 device type tensor to numpy")+rest)
+		require.Equal(t, class, r.Class, rest[:40])
 	}
 }

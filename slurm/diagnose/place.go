@@ -115,12 +115,12 @@ func (j *job) nodesOfTasks() map[int]string {
 	return nodes
 }
 
-// lostNode returns the only node on which tasks failed, by srun and launchers' summaries, or the empty
-// string. An event that names no node happened there.
+// lostNode returns the only node on which tasks failed by themselves, by srun and launchers' summaries, or the
+// empty string. An event that names no node happened there.
 func (j *job) lostNode() string {
 	lost := map[string]struct{}{}
 	for _, e := range j.events {
-		if e.Node != "" && len(e.Tasks) > 0 {
+		if e.Node != "" && len(e.Tasks) > 0 && !scan.ToldToEnd(e.Exit) {
 			lost[e.Node] = struct{}{}
 		}
 	}

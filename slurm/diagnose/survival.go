@@ -79,7 +79,7 @@ func (j *job) after(e *scan.Event) continuation {
 		f.Ran.Tagged-e.Ran.Tagged >= scan.Enough && !j.failureReportedAfter(e) {
 		return wentOn // the script's own line, and the script went on to start its tasks
 	}
-	if j.handlesExceptions(e) || j.catchesOften(e) || j.lostPeerLater(e) {
+	if j.handlesExceptions(e) || j.catchesOften(e) || j.lostPeerLater(e) || j.allLostPeers(e) {
 		return wentOn
 	}
 	all := f.Ran.Phases
@@ -271,9 +271,8 @@ func (j *job) diedWithIt(e *scan.Event) bool {
 	return left
 }
 
-// lostPeerLater reports whether a rank raised an exception, and later a second one about a lost peer
-// whose death by a signal a launcher reports: the rank lived on after the first. SIGABRT does not
-// count, because a rank that lost a peer may end itself by it.
+// lostPeerLater reports whether a rank raised an exception, and later a second one about a lost peer whose death has a
+// cause of its own: the rank lived on after the first.
 func (j *job) lostPeerLater(e *scan.Event) bool {
 	if e.Stack == nil || e.Rank < 0 || e.Tag == logline.NoTag || inThread(e) || e.Stack.Uncaught {
 		return false
@@ -281,9 +280,13 @@ func (j *job) lostPeerLater(e *scan.Event) bool {
 	return slices.ContainsFunc(j.events, func(o *scan.Event) bool {
 		return o.File == e.File && o.Tag == e.Tag && o.Off > e.Off && o.Stack != nil && o.Class == outcome.NCCLConnection
 	}) && slices.ContainsFunc(j.events, func(o *scan.Event) bool {
-		return o.Agent && o.Rank >= 0 && o.Rank != e.Rank && (o.Class == outcome.HostOOM || o.Class == outcome.Segfault || o.Class == outcome.ShmBusError) &&
-			o.Exit != -6 && o.Exit != 134
+		return o.Rank >= 0 && o.Rank != e.Rank && (killedAlone(o) || leftModule(o) && !leftModule(e))
 	})
+}
+
+// leftModule reports whether an exception that is no complaint about others ended its process.
+func leftModule(e *scan.Event) bool {
+	return !e.Agent && e.Kind != "" && e.Weight >= pattern.Death && outermost(e)
 }
 
 // srunKilled matches a shell's message about an srun that somebody killed. srun is no rank, and memory

@@ -201,7 +201,7 @@ func (r *rendering) ownNames() []string {
 		}
 	}
 	if r.traced() {
-		for _, s := range traceSettings {
+		for _, s := range r.traceSettings() {
 			add(s.name)
 		}
 	}

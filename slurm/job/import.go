@@ -286,6 +286,9 @@ func (m *importer) step(s *script.Step) {
 			m.options(script.Options{o}) // only the step names the GPUs
 			continue
 		}
+		if o.Name == "chdir" && path.IsAbs(o.Text()) {
+			continue // the worktree
+		}
 		m.narrower(o)
 		if slices.Contains(renderedStepOptions, o.Name) {
 			if o.Name == "wait" || o.Name == "kill-on-bad-exit" {

@@ -52,6 +52,21 @@ func TestTheWorktreeIsTheFolderInWhichTheTrainingStarts(t *testing.T) {
 	require.Equal(t, "train.py", spec.Script)
 }
 
+// srun's --chdir is the folder of its step, and none in a container.
+func TestTheFolderOfAStepIsTheWorktree(t *testing.T) {
+	const torchrun = "python -m torch.distributed.run --nproc-per-node=8 train.py"
+	for line, want := range map[string]string{
+		"srun --chdir=/lustre/me/code " + torchrun:                             "/lustre/me/code",
+		"cd /home/me; srun -D /lustre/me/code " + torchrun:                     "/lustre/me/code",
+		"srun --chdir=/lustre/me/code bash -c 'cd /other; " + torchrun + "'":   "/other",
+		"cd /home/me; srun --container-image=/i.sqsh --chdir=/tmp " + torchrun: "/home/me",
+	} {
+		s, ns := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8\n"+line+"\n"))
+		require.Equal(t, want, s.Worktree, "%s: %s", line, notes(ns))
+		require.Empty(t, s.SrunArgs, line)
+	}
+}
+
 func TestAContainerThatCannotBeRenderedIsNamed(t *testing.T) {
 	spec, ns := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8\ncd /w\nsrun shifter --image=a/b:c python -m torch.distributed.run --nproc-per-node=8 train.py\n"))
 	require.Empty(t, spec.Container)

@@ -12,13 +12,13 @@ import (
 // worktree imports the folder in which the training starts. Where that is no folder of
 // the host, it is container.workdir, and the worktree is the folder of the shell outside.
 func (m *importer) worktree(st *script.Start) {
-	inside := cmp.Or(folder(st.Shell, true), m.spec.Container.Workdir)
+	inside := cmp.Or(folder(st.Env, true), m.spec.Container.Workdir)
 	image := inside != "" && m.inImage(inside)
 	var dirs []string // the likeliest first
 	if host, ok := m.spec.Container.Mounts.ToHost(inside); ok {
 		dirs = append(dirs, host)
 	}
-	dirs = append(dirs, folder(st.Shell, false))
+	dirs = append(dirs, folder(st.Env, false))
 	if !image {
 		dirs = append(dirs, inside)
 	}

@@ -11,7 +11,8 @@ import (
 // A setting is one variable of a preset.
 type setting struct {
 	name, value string
-	inRunDir    bool // value is a file name in the folder of the run
+	older       string // another name of the same variable, which older releases read
+	inRunDir    bool   // value is a file name in the folder of the run
 }
 
 // shell returns the value as a shell word.

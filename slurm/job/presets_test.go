@@ -73,3 +73,22 @@ func warned(script job.Script) string {
 	}
 	return b.String()
 }
+
+// The flight recorder's variables have an older and a newer name. Every release of torch finds one
+// it reads; a value that the user gives by one name is not hidden by ours under the other.
+func TestTheFlightRecorderIsOnInEveryReleaseOfTorch(t *testing.T) {
+	t.Parallel()
+	names := [][]string{{"TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"}, {"TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"}}
+	env := execute(t, twoNodes(), job.Options{}).of("python")[0].Env
+	for _, pair := range names {
+		require.NotEmpty(t, env[pair[0]], pair[0])
+		require.Equal(t, env[pair[0]], env[pair[1]])
+		for i, name := range pair {
+			s := twoNodes()
+			s.Env = map[string]string{name: "7"}
+			env := execute(t, s, job.Options{}).of("python")[0].Env
+			require.Equal(t, "7", env[name])
+			require.NotContains(t, env, pair[1-i])
+		}
+	}
+}

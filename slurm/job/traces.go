@@ -9,14 +9,26 @@ import (
 
 // traceSettings are the variables that make NCCL, torch and Python write traces for
 // the diagnosis. Sources: NCCL's environment variables (NCCL_DEBUG_FILE, with %h and
-// %p), torch's ProcessGroupNCCL.hpp and TraceUtils.h.
+// %p), torch's ProcessGroupNCCL.hpp, FlightRecorder.hpp and FlightRecorder.cpp.
+//
+// Two variables of the flight recorder have two names. Older releases of torch read only the
+// older name. Newer ones prefer TORCH_FR_, and warn once about the older name if it is set at
+// all. The script does not know the release, so it sets both names.
 var traceSettings = []setting{
 	{name: "PYTHONFAULTHANDLER", value: "1"},
 	{name: "NCCL_DEBUG", value: "WARN"},
 	{name: "NCCL_DEBUG_FILE", value: "nccl.%h.%p.log", inRunDir: true},
-	{name: "TORCH_NCCL_TRACE_BUFFER_SIZE", value: "2000"},
 	{name: "TORCH_NCCL_DUMP_ON_TIMEOUT", value: "1"},
-	{name: "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", value: "flight-recorder-", inRunDir: true},
+	{name: "TORCH_FR_BUFFER_SIZE", older: "TORCH_NCCL_TRACE_BUFFER_SIZE", value: "2000"},
+	{name: "TORCH_FR_DUMP_TEMP_FILE", older: "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", value: "flight-recorder-", inRunDir: true},
+}
+
+// names returns the names of a variable.
+func (s setting) names() []string {
+	if s.older == "" {
+		return []string{s.name}
+	}
+	return []string{s.name, s.older}
 }
 
 // attempt is the folder of one attempt, relative to the folder of the logs.
@@ -55,11 +67,19 @@ export DIRTY
 	return b.String()
 }
 
-// traceSettings returns the trace variables that neither the user nor a preset sets.
+// traceSettings returns the trace variables that neither the user nor a preset sets, by any of
+// their names: the name that torch prefers would hide a value that the user gave by the other.
 func (r *rendering) traceSettings() []setting {
-	return slices.DeleteFunc(slices.Clone(traceSettings), func(s setting) bool {
-		return r.sets(s.name) || r.presetSets(s.name)
-	})
+	var out []setting
+	for _, s := range traceSettings {
+		if slices.ContainsFunc(s.names(), func(n string) bool { return r.sets(n) || r.presetSets(n) }) {
+			continue
+		}
+		for _, n := range s.names() {
+			out = append(out, setting{name: n, value: s.value, inRunDir: s.inRunDir})
+		}
+	}
+	return out
 }
 
 func (r *rendering) presetSets(name string) bool {

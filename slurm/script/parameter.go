@@ -154,6 +154,12 @@ func (r *reader) operate(p *syntax.ParamExp, op string, value Value, found bool,
 		if s, ok := value.Literal(); r.settling && ok && s != "" {
 			return other
 		}
+	case "replace":
+		if s, ok := value.Literal(); ok && !unknown {
+			if text, ok := replaced(s, p.Repl, joinWords(r.word(p.Repl.Orig, f)), joinWords(r.word(p.Repl.With, f))); ok {
+				return textValue(text, ref.Line)
+			}
+		}
 	default:
 		if p.Exp != nil {
 			r.word(p.Exp.Word, f)
@@ -163,6 +169,20 @@ func (r *reader) operate(p *syntax.ParamExp, op string, value Value, found bool,
 		ref.Of = value
 	}
 	return refValue(ref)
+}
+
+// replaced returns s after ${…/from/to} or ${…//from/to}. It fails for patterns, and for text that
+// is not known.
+func replaced(s string, how *syntax.Replace, from, to Value) (string, bool) {
+	old, known := from.Literal()
+	text, shown := to.Literal()
+	if !known || !shown || old == "" || strings.ContainsAny(old, `*?[(\`) || strings.ContainsAny(old[:1], "#%") || strings.Contains(text, "&") {
+		return "", false
+	}
+	if how.All {
+		return strings.ReplaceAll(s, old, text), true
+	}
+	return strings.Replace(s, old, text, 1), true
 }
 
 // withDefault returns v after an expansion with the operator op, such as :-, and the

@@ -183,7 +183,7 @@ func (r *reader) srun(c *Command, f frame) {
 			}
 		}
 	}
-	if d, ok := opts.Get("chdir"); ok {
+	if d, ok := opts.Get("chdir"); ok && p.Container == nil { // a container begins in a folder of its own
 		env.Dir = d.Value
 	}
 	c.Step = step

@@ -264,7 +264,7 @@ func (s *Shared) choose(ctx context.Context, seen snapshot, f slurm.Filter) ([]s
 		return rows, nil
 	}
 	past, err := s.Past(ctx, f)
-	return slurm.WithPast(rows, past, match), err
+	return slurm.WithPast(rows, past, match, err)
 }
 
 // withElapsed adds the time since the answer to a running job's elapsed time.

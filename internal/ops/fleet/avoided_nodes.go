@@ -103,30 +103,19 @@ func avoid(ctx context.Context, c *ops.Call, in AvoidIn) (AvoidOut, error) {
 
 // PutAvoided puts a node on the list.
 func PutAvoided(ctx context.Context, s *ops.Service, cluster string, a Avoided) error {
-	docs, err := s.Docs()
-	if err != nil {
-		return err
-	}
-	return docs.Put(ctx, docAvoid, avoidKey(cluster, a.Owner, a.Node), a, a.Until)
+	return s.Docs().Put(ctx, docAvoid, avoidKey(cluster, a.Owner, a.Node), a, a.Until)
 }
 
 // removeAvoided takes a node off the list.
 func removeAvoided(ctx context.Context, s *ops.Service, cluster, owner, node string) error {
-	docs, err := s.Docs()
-	if err != nil {
-		return err
-	}
-	return docs.Delete(ctx, docAvoid, avoidKey(cluster, owner, node))
+	return s.Docs().Delete(ctx, docAvoid, avoidKey(cluster, owner, node))
 }
 
 // AvoidedNodes lists the entries for an owner's jobs: the owner's own and those for
 // everybody.
 func AvoidedNodes(ctx context.Context, s *ops.Service, cluster, owner string) ([]Avoided, error) {
 	list := []Avoided{}
-	docs, err := s.Docs()
-	if err != nil {
-		return list, err
-	}
+	docs := s.Docs()
 	keys, err := docs.Keys(ctx, docAvoid, s.Now())
 	for _, k := range keys {
 		var a Avoided
@@ -184,23 +173,17 @@ const mostBlames = 20
 // RecordBlame stores a failure that a node caused, and returns all of that node's
 // blames, newest last.
 func RecordBlame(ctx context.Context, s *ops.Service, cluster, node string, b Blame) ([]Blame, error) {
-	docs, err := s.Docs()
-	if err != nil {
-		return nil, err
-	}
 	all := BlamesOf(ctx, s, cluster, node)
 	if !slices.ContainsFunc(all, func(o Blame) bool { return o.Job == b.Job && o.Class == b.Class }) {
 		all = append(all, b)
 	}
 	all = all[max(0, len(all)-mostBlames):]
-	return all, docs.Put(ctx, docBlamed, cluster+"/"+node, all, s.Now().AddDate(0, 0, 30))
+	return all, s.Docs().Put(ctx, docBlamed, cluster+"/"+node, all, s.Now().AddDate(0, 0, 30))
 }
 
 // BlamesOf returns the stored blames of a node.
 func BlamesOf(ctx context.Context, s *ops.Service, cluster, node string) (all []Blame) {
-	if docs, err := s.Docs(); err == nil {
-		_, _ = docs.Get(ctx, docBlamed, cluster+"/"+node, s.Now(), &all)
-	}
+	_, _ = s.Docs().Get(ctx, docBlamed, cluster+"/"+node, s.Now(), &all)
 	return all
 }
 

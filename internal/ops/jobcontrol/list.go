@@ -1,7 +1,9 @@
 package jobcontrol
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -54,6 +56,8 @@ type ListOut struct {
 	// Missing are the ids that the call names and Slurm does not know, where it knows
 	// others of them.
 	Missing []slurm.JobID `json:"missing,omitempty"`
+	// Silent is what the accounts said where they gave no answer: ended jobs are missing.
+	Silent string `json:"accounts_error,omitempty"`
 	// Idle says what each job without a running step has held, where the call asks for
 	// it.
 	Idle []slurm.IdleAllocation `json:"idle,omitempty"`
@@ -121,9 +125,9 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 	if f.All || slices.ContainsFunc(f.States, slurm.State.Ended) {
 		f.Since = c.Now().AddDate(0, 0, -7)
 	}
-	jobs, err := c.LookAll(ctx, cl, f)
+	jobs, silent, err := queueAtLeast(ctx, c, cl, f)
 	if err != nil {
-		return ListOut{}, c.SlurmError(err, "")
+		return ListOut{}, err
 	}
 	jobs, missing, err := withNamed(ctx, c, cl, in, jobs, f.Matcher())
 	if err != nil {
@@ -138,10 +142,10 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 	for i := range jobs {
 		jobs[i].Cluster = cl.Name()
 	}
-	slices.SortStableFunc(jobs, func(a, b slurm.Job) int { return submitted(b).Compare(submitted(a)) })
+	slices.SortStableFunc(jobs, newestFirst)
 	out := ListOut{
 		Jobs: append([]slurm.Job{}, jobs...), columns: in.Columns, user: in.User,
-		all: !f.Since.IsZero(), unchosen: c.Unchosen && in.Cluster == "", Missing: missing,
+		all: !f.Since.IsZero(), unchosen: c.Unchosen && in.Cluster == "", Missing: missing, Silent: silent,
 	}
 	if in.Idle != 0 {
 		err = onlyIdle(ctx, c, cl, &out, in.Idle)
@@ -154,6 +158,19 @@ func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
 		out.watched, out.Progress = true, progressOf(ctx, c, withPaths(ctx, cl, out.Jobs))
 	}
 	return out, err
+}
+
+// queueAtLeast returns the jobs that match f. Where only the accounts fail, it returns the queue's
+// jobs, and what the accounts said.
+func queueAtLeast(ctx context.Context, c *ops.Call, cl ops.Cluster, f slurm.Filter) (jobs []slurm.Job, silent string, err error) {
+	jobs, err = c.LookAll(ctx, cl, f)
+	if e, ok := errors.AsType[*slurm.AccountsError](err); ok {
+		return jobs, lang.Said(e.Err).In(c.Lang), nil
+	}
+	if err != nil {
+		return nil, "", c.SlurmError(err, "")
+	}
+	return jobs, "", nil
 }
 
 // names reports whether id names a job: as squeue prints it, as the whole array, or as
@@ -234,6 +251,13 @@ func onlyIdle(ctx context.Context, c *ops.Call, cl ops.Cluster, out *ListOut, mi
 	return nil
 }
 
+// newestFirst compares jobs by the time of their submission, which Slurm tells in whole seconds, and
+// then by the numbers of their ids. The tasks of an array stay in their order.
+func newestFirst(a, b slurm.Job) int {
+	x, y := string(a.ID.Array()), string(b.ID.Array())
+	return cmp.Or(submitted(b).Compare(submitted(a)), len(y)-len(x), strings.Compare(y, x))
+}
+
 func submitted(j slurm.Job) time.Time {
 	if j.SubmittedAt == nil {
 		return time.Time{}
@@ -244,6 +268,12 @@ func submitted(j slurm.Job) time.Time {
 // View shows one line for each job, above the ids that are none.
 func (o ListOut) View(l lang.Lang) view.Doc {
 	d := o.jobsView(l)
+	if o.Silent != "" {
+		d.Sections = append(d.Sections, view.Section{Text: lang.Text{
+			EN: "Slurm's accounts do not answer, so jobs that have left the queue are not listed: %s",
+			ZH: "Slurm 的记账数据库没有应答，因此未列出已离开队列的作业：%s",
+		}.With(o.Silent).In(l)})
+	}
 	for _, id := range o.Missing {
 		d.Sections = append(d.Sections, view.Section{Text: ops.UnknownJob.With(id).In(l)})
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -60,7 +61,55 @@ func TestJobsThatEndedLongAgoAreOneRequest(t *testing.T) {
 		for _, j := range out.(ListOut).Jobs {
 			ids = append(ids, j.ID)
 		}
-		require.Equal(t, row.want, ids, row.words)
+		require.ElementsMatch(t, row.want, ids, row.words)
 		require.Equal(t, row.asked, s.asked, row.words)
 	}
+}
+
+// A quietSite is a Slurm whose queue answers and whose accounts do not.
+type quietSite struct{ *opstest.Site }
+
+func (s quietSite) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
+	if f.Since.IsZero() {
+		return s.Site.Jobs(ctx, f)
+	}
+	f.All, f.Since = false, time.Time{}
+	jobs, _ := s.Site.Jobs(ctx, f)
+	failed := &slurm.Error{Op: "history", Kind: slurm.Unreachable, Msg: lang.Text{EN: "slurmdbd: Connection refused", ZH: "slurmdbd: Connection refused"}}
+	return slurm.WithPast(jobs, nil, f.Match, failed)
+}
+
+// Without the accounts, the list is what the queue knows, and says what it lacks.
+func TestAListWithoutTheAccounts(t *testing.T) {
+	s := quietSite{&opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}}
+	c := opstest.NewCall(t, s.Site)
+	c.Clusters["test"] = s
+	for _, queued := range []int{0, 1} {
+		if queued == 1 {
+			s.Put(slurm.Job{ID: "7", Name: "gpt", User: "alice", State: slurm.Running})
+		}
+		out, err := opstest.Do(t, c, List(), "--all")
+		require.NoError(t, err)
+		got := out.(ListOut)
+		require.Len(t, got.Jobs, queued)
+		require.Contains(t, got.Silent, "Connection refused")
+		require.Contains(t, opstest.Text(t, got, lang.EN), "accounts do not answer")
+		require.Contains(t, opstest.Text(t, got, lang.ZH), "没有应答")
+	}
+}
+
+// Of jobs that were submitted in the same second, the newer one comes first; tasks keep their order.
+func TestJobsOfOneSecondAreListedNewestFirst(t *testing.T) {
+	at := time.Now()
+	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
+	for _, id := range []slurm.JobID{"9", "10", "99", "100_1"} {
+		s.Put(slurm.Job{ID: id, User: "alice", State: slurm.Running, SubmittedAt: &at})
+	}
+	out, err := opstest.Do(t, opstest.NewCall(t, s), List())
+	require.NoError(t, err)
+	var ids []slurm.JobID
+	for _, j := range out.(ListOut).Jobs {
+		ids = append(ids, j.ID)
+	}
+	require.Equal(t, []slurm.JobID{"100_1", "99", "10", "9"}, ids)
 }

@@ -75,6 +75,11 @@ func (o PipelineOut) Found() bool {
 	return slices.ContainsFunc(o.Steps, func(s PipelineStep) bool { return s.JobID == nil && rules.Blocking(s.Problems) })
 }
 
+// Did reports whether this call submitted a step.
+func (o PipelineOut) Did() bool {
+	return slices.ContainsFunc(o.Steps, func(s PipelineStep) bool { return s.New })
+}
+
 // Pipeline returns the operation pipeline.
 func Pipeline() ops.Op {
 	return ops.Define(ops.Op{

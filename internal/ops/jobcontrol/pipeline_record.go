@@ -51,10 +51,7 @@ const (
 // record stores how far a pipeline has been submitted, so that it can be shown without
 // its file.
 func (p *pipelineFile) record(ctx context.Context, c *ops.Call, file string, out PipelineOut, jobs map[string]slurm.Job) error {
-	docs, err := c.Docs()
-	if err != nil {
-		return err
-	}
+	docs := c.Docs()
 	if file != "-" && !filepath.IsAbs(file) {
 		file = filepath.Join(c.Dir, file)
 	}
@@ -115,11 +112,7 @@ func PipelineOf(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) (
 // RecordedPipeline returns a pipeline as it was submitted, without asking the cluster.
 func RecordedPipeline(ctx context.Context, c *ops.Call, owner, name string) (PipelineRecord, error) {
 	var r PipelineRecord
-	docs, err := c.Docs()
-	if err != nil {
-		return r, err
-	}
-	known, err := docs.Get(ctx, docPipeline, owner+"/"+name, c.Now(), &r)
+	known, err := c.Docs().Get(ctx, docPipeline, owner+"/"+name, c.Now(), &r)
 	if err != nil {
 		return r, err
 	}

@@ -83,11 +83,7 @@ func noPipeline(name string) error {
 // pipelinesOf returns the caller's pipelines in their current state, newest first. An
 // operator sees everybody's.
 func pipelinesOf(ctx context.Context, c *ops.Call, name string, most int) (all []PipelineRecord, err error) {
-	docs, err := c.Docs()
-	if err != nil {
-		return nil, err
-	}
-	all, err = ops.ListDocs[PipelineRecord](ctx, docs, docPipeline, c.Now())
+	all, err = ops.ListDocs[PipelineRecord](ctx, c.Docs(), docPipeline, c.Now())
 	all = slices.DeleteFunc(all, func(r PipelineRecord) bool {
 		return r.Owner != c.Who.User && !c.Who.Operator || name != "" && r.Name != name
 	})

@@ -216,6 +216,9 @@ const rowsShown = 50
 
 // View shows one line for each job, and explains their reasons below.
 func (o QueueOut) View(l lang.Lang) view.Doc {
+	if o.Total == 0 && len(o.Jobs) == 0 {
+		return view.Doc{Title: lang.Text{EN: "no job is waiting", ZH: "没有排队中的作业"}.In(l)}
+	}
 	if len(o.Jobs) == 0 {
 		return view.Doc{Title: fmt.Sprintf(lang.Text{EN: "no matching job is waiting (%d are waiting in all)", ZH: "没有符合条件的排队作业（共 %d 个在排队）"}.In(l), o.Total)}
 	}

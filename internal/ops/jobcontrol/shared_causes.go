@@ -7,6 +7,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 )
@@ -40,11 +41,8 @@ func incidentsOf(ctx context.Context, c *ops.Call, cl ops.Cluster, jobs []Histor
 const failureDocs = "failure"
 
 // IncidentsOf keeps the failure of a job and returns the incidents that it is part of.
-func IncidentsOf(ctx context.Context, docs interface {
-	Put(ctx context.Context, kind, key string, value any, expires time.Time) error
-	Get(ctx context.Context, kind, key string, now time.Time, value any) (ok bool, err error)
-	Keys(ctx context.Context, kind string, now time.Time) ([]string, error)
-}, cl ops.Cluster, j slurm.Job, r report.Report, now time.Time,
+func IncidentsOf(
+	ctx context.Context, docs store.Documents, cl ops.Cluster, j slurm.Job, r report.Report, now time.Time,
 ) ([]report.Incident, error) {
 	this := report.Failure{JobID: string(j.ID), At: now, Report: r}
 	if j.EndedAt != nil {

@@ -68,6 +68,7 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 			{Reason: "Priority", Jobs: 1, Says: "others go first", Do: "wait"}, {Reason: "Dependency", Jobs: 4, Says: "it waits for another"},
 		}}},
 		{Name: "no queue", Out: QueueOut{Total: 9}},
+		{Name: "an empty queue", Out: QueueOut{}},
 		{Name: "a long queue", Out: QueueOut{Jobs: many}},
 		{Name: "a priority", Out: PriorityOut{JobID: "8", Name: "gpt", Priority: 900, Position: 2, InLine: 3, Parts: []PriorityPart{{"age", 600, 1000, "grows"}, {"nice", -1, 0, "taken off"}}, Line: []Waiting{{Job: waits}}}},
 		{Name: "a priority out of line", Out: PriorityOut{JobID: "8", Reason: "JobHeldUser"}},
@@ -340,8 +341,7 @@ func TestWhoIsToldOfAJobsCode(t *testing.T) {
 	_, err := opstest.Do(t, c, launch.Submit(), append([]string{"--yes"}, opstest.GoodJob...)...)
 	require.NoError(t, err)
 	s.Put(slurm.Job{ID: "4701", Name: "gpt", User: "alice", State: slurm.Running})
-	docs, err := c.Docs()
-	require.NoError(t, err)
+	docs := c.Docs()
 	source := cluster.GitSource{Commit: "01", Changed: true, Diff: "+x\n", New: []string{"n"}}
 	require.NoError(t, docs.Put(t.Context(), "source", "test/4701", source, time.Now().Add(time.Hour)))
 	for who, want := range map[ops.Caller][3]bool{ // whether the specification, the code and its diff are shown

@@ -55,10 +55,8 @@ func awaitChange(ctx context.Context, c *ops.Call, cl ops.Cluster, before slurm.
 		if u.NumNodes == 0 && differs.EN == "" || !c.Now().Before(end) {
 			break
 		}
-		select {
-		case <-ctx.Done():
+		if !ops.Pause(ctx, 300*time.Millisecond) {
 			return after, ctx.Err()
-		case <-time.After(300 * time.Millisecond):
 		}
 	}
 	if differs.EN != "" {

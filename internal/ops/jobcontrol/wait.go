@@ -94,10 +94,8 @@ func wait(ctx context.Context, c *ops.Call, in WaitIn) (WaitOut, error) {
 	p := waitReporter{alarms: map[string]bool{}}
 	p.look(ctx, c, &out)
 	for !out.State.Ended() && !out.NeverStarts() && (!in.Running || out.State != slurm.Running) {
-		select {
-		case <-ctx.Done():
+		if !ops.Pause(ctx, ops.PollPause(cl)) {
 			return timedOut(ctx, c, cl, in, out)
-		case <-time.After(ops.PollPause(cl)):
 		}
 		if j, err := c.Look(ctx, cl, in.Job); err == nil {
 			out.Job = j

@@ -287,8 +287,8 @@ func (o *CheckpointOut) alarm(j slurm.Job) Alarm {
 		}.With(j.ID, j.ID)
 	case o.handler:
 		a.Fix = lang.Text{
-			EN: "It saves and ends when it is signalled: `scancel --signal=TERM %s`; an operator can give it more time (`update %s --time`).",
-			ZH: "它收到信号会保存并结束：`scancel --signal=TERM %s`；管理员可延长时限（`update %s --time`）。",
+			EN: "It saves and ends when it is signalled: `cancel %s --signal TERM`; an operator can give it more time (`update %s --time`).",
+			ZH: "它收到信号会保存并结束：`cancel %s --signal TERM`；管理员可延长时限（`update %s --time`）。",
 		}.With(j.ID, j.ID)
 	default:
 		a.Fix = lang.Text{

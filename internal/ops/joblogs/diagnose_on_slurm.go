@@ -211,13 +211,11 @@ func runTasks(ctx context.Context, c *ops.Call, cl ops.Cluster, e taskInput, dir
 	}
 	end := slurm.State("")
 	for ; !end.Ended(); c.Step(0, 0, lang.Text{EN: "%d logs in %d tasks of job %s: %s", ZH: "作业 %[3]s 的 %[2]d 个任务读取 %[1]d 份日志：%[4]s"}.With(e.Files, e.Shards, array, end).In(c.Lang)) {
-		select {
-		case <-ctx.Done():
+		if !ops.Pause(ctx, min(ops.PollPause(cl), 2*time.Second)) {
 			for _, id := range ids {
 				_ = cl.Cancel(context.WithoutCancel(ctx), id)
 			}
 			return r, ctx.Err()
-		case <-time.After(min(ops.PollPause(cl), 2*time.Second)):
 		}
 		if j, err := cl.Job(ctx, after); err == nil {
 			end = j.State

@@ -268,10 +268,8 @@ func followLogs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, i
 		if c.Stream == nil && c.Emit == nil { // a person who sees the lines needs no count
 			c.Step(len(out.Lines), 0, ops.Counted(len(out.Lines), "line").In(c.Lang))
 		}
-		select {
-		case <-until.Done():
+		if !ops.Pause(until, min(ops.PollPause(cl), time.Second)) {
 			return out, ctx.Err() // a person stops when they have seen enough
-		case <-time.After(min(ops.PollPause(cl), time.Second)):
 		}
 		if time.Since(asked) >= ops.PollPause(cl) {
 			asked = time.Now()

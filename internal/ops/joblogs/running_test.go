@@ -73,7 +73,7 @@ func TestHowFarTheNextCheckpointIs(t *testing.T) {
 	}{
 		"it comes in time":         {600, 10 * time.Minute, 2 * time.Hour, nil, []string{"10 min ago", "the next is due in 30 min", "2.7 GPU hours would be lost now"}, ""},
 		"too late":                 {600, 10 * time.Minute, 20 * time.Minute, nil, []string{"in 20 min, and the next checkpoint is due in 30 min: 8.0 GPU hours would be lost"}, "signal: USR1@300"},
-		"it saves when told":       {600, 10 * time.Minute, 20 * time.Minute, []string{"--exit-signal-handler"}, []string{"8.0 GPU hours would be lost"}, "scancel --signal=TERM 77"},
+		"it saves when told":       {600, 10 * time.Minute, 20 * time.Minute, []string{"--exit-signal-handler"}, []string{"8.0 GPU hours would be lost"}, "cancel 77 --signal TERM"},
 		"it saves by itself":       {600, 10 * time.Minute, 20 * time.Minute, []string{"--exit-duration-in-mins", "230"}, []string{"the next is due in 30 min"}, ""},
 		"no interval is known":     {0, 10 * time.Minute, 20 * time.Minute, nil, []string{"iteration 60, 10 min ago; 2.7 GPU hours would be lost now"}, ""},
 		"in seconds":               {600, 39*time.Minute + 15*time.Second, 2 * time.Hour, nil, []string{"due in 45 s"}, ""},

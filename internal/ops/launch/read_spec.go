@@ -36,6 +36,12 @@ type SpecIn struct {
 	words []string
 }
 
+// Specified is an operation's input that has a job specification.
+type Specified interface{ Specification() *SpecIn }
+
+// Specification returns in, also for an input in which it is embedded.
+func (in *SpecIn) Specification() *SpecIn { return in }
+
 // AfterDashes receives the words after "--", which are the program's own arguments.
 func (in *SpecIn) AfterDashes(words []string) { in.words = words }
 

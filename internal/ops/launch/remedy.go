@@ -182,7 +182,7 @@ func (p *repair) lessGPUMemory() {
 	case p.report.Fit != nil:
 		p.set(p.report.Fit.Flags)
 		line := strings.Join(p.report.Fit.Flags, " ")
-		p.note("%s: about %.0f of %.0f GiB per GPU, by the memory estimate", "%s：按显存估算每卡约 %.0f / %.0f GiB", line, p.report.Fit.EstimateGiB, p.report.Fit.TotalGiB)
+		p.note("%s: about %.0f of %.0f GiB per GPU, by the memory estimate and what this run used", "%s：按显存估算与本次实际用量，每卡约 %.0f / %.0f GiB", line, p.report.Fit.EstimateGiB, p.report.Fit.TotalGiB)
 	case m != nil && m.ReservedGiB > m.TriedGiB && m.TriedGiB > 0 && p.spec.Env[alloc] == "":
 		p.env(alloc, "expandable_segments:True")
 		p.note("%s=expandable_segments:True: %.1f GiB were reserved and not used", "%s=expandable_segments:True：有 %.1f GiB 已保留但未使用", alloc, m.ReservedGiB)

@@ -48,23 +48,18 @@ func startSource(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec) f
 // keepSource stores the code of a job. A failure is ignored, because the job is
 // submitted.
 func keepSource(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.JobID, of *cluster.GitSource) {
-	docs, err := c.Docs()
-	if err == nil && of != nil {
-		_ = docs.Put(context.WithoutCancel(ctx), docSource, cl.Name()+"/"+string(id), of, c.Now().Add(sourceLife))
+	if of != nil {
+		_ = c.Docs().Put(context.WithoutCancel(ctx), docSource, cl.Name()+"/"+string(id), of, c.Now().Add(sourceLife))
 	}
 }
 
 // SourceOf returns the code of a job that was submitted here, or nil.
 func SourceOf(ctx context.Context, c *ops.Call, cl string, id slurm.JobID) *cluster.GitSource {
-	docs, err := c.Docs()
-	if err != nil {
-		return nil
-	}
 	if !slurm.IsStepID(string(id)) {
 		id = id.Array()
 	}
 	var of cluster.GitSource
-	if ok, err := docs.Get(ctx, docSource, cl+"/"+string(id), c.Now(), &of); err != nil || !ok {
+	if ok, err := c.Docs().Get(ctx, docSource, cl+"/"+string(id), c.Now(), &of); err != nil || !ok {
 		return nil
 	}
 	return &of

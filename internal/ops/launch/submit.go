@@ -62,6 +62,9 @@ type SubmitOut struct {
 // Found reports whether errors stopped the submission.
 func (o SubmitOut) Found() bool { return o.JobID == nil && rules.Blocking(o.Problems) }
 
+// Did reports whether there is a job, or whether the worktree was brought.
+func (o SubmitOut) Did() bool { return o.JobID != nil || o.Sync != nil && o.Sync.Brought }
+
 // Undone says, for the audit trail, why nothing was submitted; "" where something was.
 func (o SubmitOut) Undone() string {
 	switch {

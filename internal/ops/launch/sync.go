@@ -54,6 +54,9 @@ type SyncOut struct {
 	other  bool
 }
 
+// Did reports whether the folder was brought.
+func (o SyncOut) Did() bool { return o.Brought }
+
 // Sync returns the operation sync.
 func Sync() ops.Op {
 	return ops.Define(ops.Op{

@@ -3,6 +3,7 @@
 package operations
 
 import (
+	"context"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/near"
@@ -86,6 +87,14 @@ func Lookup(name string) (ops.Op, bool) {
 		}
 	}
 	return ops.Op{}, false
+}
+
+// Run runs the operation of that name, which must be one of All's, and returns its output.
+func Run[Out any](ctx context.Context, c *ops.Call, name string, in any) (out Out, err error) {
+	op, _ := Lookup(name)
+	result, err := op.Run(ctx, c, in)
+	out, _ = result.(Out)
+	return out, err
 }
 
 // Nearest returns the operation that word was probably meant to be, or "".

@@ -6,8 +6,8 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -51,6 +51,11 @@ type Rung struct {
 
 // Found reports whether a rung failed.
 func (o Out) Found() bool { return o.Failed != "" }
+
+// Did reports whether a rung was submitted.
+func (o Out) Did() bool {
+	return slices.ContainsFunc(o.Rungs, func(r Rung) bool { return r.JobID != "" })
+}
 
 // Smoke returns the operation smoke.
 func Smoke() ops.Op {
@@ -126,8 +131,7 @@ func runRung(ctx context.Context, c *ops.Call, cl ops.Cluster, r rung, tell func
 	}
 	one.JobID, one.State = id, slurm.Pending
 	for !one.State.Ended() {
-		select {
-		case <-ctx.Done():
+		if !ops.Pause(ctx, ops.PollPause(cl)) {
 			if err := cl.Cancel(context.WithoutCancel(ctx), id); err != nil {
 				e := ops.AsError(c.SlurmError(err, id))
 				e.Message = lang.Text{EN: "job %s could not be cancelled and may still run: %s", ZH: "未能取消作业 %s，它可能仍在运行：%s"}.With(id, e.Message)
@@ -135,7 +139,6 @@ func runRung(ctx context.Context, c *ops.Call, cl ops.Cluster, r rung, tell func
 				return one, e
 			}
 			return one, ctx.Err()
-		case <-time.After(ops.PollPause(cl)):
 		}
 		// A failed question is asked again; the job has its own time limit.
 		if j, err := cl.Job(ctx, id); err == nil {

@@ -405,7 +405,8 @@ func (c *Cluster) Cancel(_ context.Context, id slurm.JobID) error {
 	})
 }
 
-// Signal sends a signal to the tasks of a running job, but not to its batch script.
+// Signal sends a signal to the tasks of a running job, but not to its batch script; B:NAME to the
+// batch script alone.
 func (c *Cluster) Signal(_ context.Context, id slurm.JobID, name string) error {
 	return c.forEachElement(id, func(r record) error {
 		if r.Job.State != slurm.Running {

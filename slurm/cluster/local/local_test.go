@@ -182,6 +182,15 @@ func TestCommandsInsideAJob(t *testing.T) {
 		},
 		{"a running job is not held", "", "scontrol hold $SLURM_JOB_ID 2>&1 | grep -o 'no longer pending'", "no longer pending\n"},
 		{"an option of scancel", "", "scancel --me 2>&1; echo $?", "scancel: error: option --me is not known to the embedded back end\n1\n"},
+		{
+			"a signal to the tasks", "", `trap 'echo shell' USR1; srun bash -c 'trap "echo task; exit" USR1; scancel --signal=USR1 $SLURM_JOB_ID; while :; do sleep 0.1; done' 2>/dev/null`,
+			"task\n",
+		},
+		{
+			"a signal to the batch shell", "", `trap 'echo shell; exit' USR1; scancel -b -s SIGUSR1 $SLURM_JOB_ID; while :; do sleep 0.1; done`,
+			"shell\n",
+		},
+		{"a signal that is none", "", "scancel --signal=NONE $SLURM_JOB_ID 2>&1; echo $?", "scancel: error: Unknown job signal: NONE\n1\n"},
 		{"a job that is no job", "", "scancel x 2>/dev/null; echo $?", "1\n"},
 		{"a script that is none", "", "echo true | sbatch 2>&1 | grep -c 'does not look like a batch script'", "1\n"},
 		{"quiet", "", "srun -Q bash -c 'exit 3' 2>&1; echo $?", "3\n"},

@@ -139,7 +139,8 @@ func (r *runner) watch() (state slurm.State, reason string) {
 			_ = r.setRecord(r.rec)
 		}
 		for ; r.sent < len(c.Signals); r.sent++ {
-			r.signal(slurm.SignalAhead{Name: c.Signals[r.sent]})
+			to, _ := slurm.ParseSignal(c.Signals[r.sent])
+			r.signal(to)
 		}
 		ran := time.Since(*r.rec.Job.StartedAt)
 		if ahead := r.sub.Request.Signal; !warned && limit > 0 && ran >= limit-ahead.Before {

@@ -96,16 +96,66 @@ func exitStatus(command string, err error) int {
 	return 0
 }
 
-// scancelMain is the stand-in for `scancel JOB...`.
+// scancelMain is the stand-in for `scancel [--signal=NAME [--batch|--full]] JOB...`.
 func scancelMain(args []string) int {
+	o, ids, err := scancelOptions(args)
+	if err != nil {
+		return exitStatus("scancel", err)
+	}
 	failed := 0
-	for _, id := range args {
-		if strings.HasPrefix(id, "-") {
-			return exitStatus("scancel", slurm.Sayf("option %s is not known to the embedded back end", id))
-		}
-		failed = max(failed, exitStatus("scancel", jobCluster().Cancel(context.Background(), slurm.JobID(id))))
+	for _, id := range ids {
+		failed = max(failed, exitStatus("scancel", o.apply(context.Background(), jobCluster(), slurm.JobID(id))))
 	}
 	return failed
+}
+
+// cancelOptions are the options of scancel that job scripts use: the signal to send instead of
+// ending the job, and whether the batch shell gets it, alone or too.
+type cancelOptions struct {
+	signal      string
+	batch, full bool
+}
+
+func scancelOptions(args []string) (o cancelOptions, ids []string, err error) {
+	for len(args) > 0 {
+		word := args[0]
+		args = args[1:]
+		name, value, inline := strings.Cut(word, "=")
+		switch {
+		case name == "--signal" && inline:
+			o.signal = value
+		case word == "--signal" || word == "-s":
+			if len(args) == 0 {
+				return o, nil, slurm.Sayf("option %s needs a signal", word)
+			}
+			o.signal, args = args[0], args[1:]
+		case word == "--batch" || word == "-b":
+			o.batch = true
+		case word == "--full" || word == "-f":
+			o.full = true
+		case strings.HasPrefix(word, "-"):
+			return o, nil, slurm.Sayf("option %s is not known to the embedded back end", word)
+		default:
+			ids = append(ids, word)
+		}
+	}
+	if _, known := slurm.SignalNumber(o.signal); o.signal != "" && !known {
+		return o, nil, slurm.Sayf("Unknown job signal: %s", o.signal)
+	}
+	return o, ids, nil
+}
+
+// apply ends a job, or signals its tasks, its batch shell or both.
+func (o cancelOptions) apply(ctx context.Context, c *Cluster, id slurm.JobID) error {
+	if o.signal == "" {
+		return c.Cancel(ctx, id)
+	}
+	if o.batch || o.full {
+		if err := c.Signal(ctx, id, "B:"+o.signal); err != nil || o.batch {
+			return err
+		}
+	}
+	return c.Signal(ctx, id, o.signal)
 }
 
 // sbatchMain is the stand-in for `sbatch [options] [script]` inside a job, which

@@ -50,7 +50,7 @@ type control struct {
 	Requeue   int            `json:",omitempty"` // the number of restarts that are ordered
 	TimeLimit *time.Duration `json:",omitempty"`
 	Nodes     int            `json:",omitempty"`
-	// Signals holds the names of the signals to send, oldest first.
+	// Signals holds the signals to send, oldest first, in the form of sbatch's --signal.
 	Signals []string `json:",omitempty"`
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/pickle"
 )
 
-// DumpName matches the file names of flight recorder dumps: TORCH_NCCL_DEBUG_INFO_TEMP_FILE followed by
+// DumpName matches the file names of flight recorder dumps: TORCH_FR_DUMP_TEMP_FILE (TORCH_NCCL_DEBUG_INFO_TEMP_FILE) followed by
 // the rank (comm_lib since PyTorch 2.5). Rendered scripts name dumps flight-recorder-RANK.
 var DumpName = lazy.New(`(?:^|[/_-])(?:(?:nccl_trace|comm_lib_trace|flight[_-]?recorder|fr_trace)[\w.-]*?rank[_-]?|` +
 	`flight-recorder-)(\d{1,6})(?:\.(?:pkl|pickle))?$`)

@@ -135,8 +135,8 @@ var classes = []Class{
 	{NCCLTimeout, said("a collective timed out", "集合通信超时"), codeNode, RetryYes, []lang.Text{
 		said("Look at the rank that did not join, named above if the logs show it; its last lines tell what it was doing.",
 			"查看没有参与集合通信的 rank（若日志能确定，上文已指出）；它最后的输出说明它当时在做什么。"),
-		said("Rerun with TORCH_NCCL_TRACE_BUFFER_SIZE=20000 and TORCH_NCCL_DUMP_ON_TIMEOUT=1 to get a flight recorder dump of every rank.",
-			"设置 TORCH_NCCL_TRACE_BUFFER_SIZE=20000 与 TORCH_NCCL_DUMP_ON_TIMEOUT=1 重跑，可得到每个 rank 的 flight recorder 转储。"),
+		said("Rerun with TORCH_FR_BUFFER_SIZE=20000 (older PyTorch: TORCH_NCCL_TRACE_BUFFER_SIZE) and TORCH_NCCL_DUMP_ON_TIMEOUT=1 to get a flight recorder dump of every rank.",
+			"设置 TORCH_FR_BUFFER_SIZE=20000（旧版 PyTorch：TORCH_NCCL_TRACE_BUFFER_SIZE）与 TORCH_NCCL_DUMP_ON_TIMEOUT=1 重跑，可得到每个 rank 的 flight recorder 转储。"),
 		said("Raise --distributed-timeout-minutes only for a phase that is known to be slow.", "只有确知某阶段本来就慢时，才提高 --distributed-timeout-minutes。"),
 	}, "https://docs.pytorch.org/tutorials/unstable/flight_recorder_tutorial.html"},
 	{NCCLConnection, said("NCCL could not connect", "NCCL 无法建立连接"), configNode, RetryYes, []lang.Text{

@@ -32,7 +32,7 @@ var harmlessPatterns = []pattern{
 	{on: oneOf("skip"), re: `\bskip(?:ped|ping)?\b`},
 	{on: oneOf("retry|re-try|tried|retried"), re: `\bretry(?:ing)?\b|\bre-?trying\b|will (?:be )?(?:re)?tr(?:y|ied)`},
 	{on: oneOf("continuing|disabling|is disabled|are disabled|recovering|starting from scratch|starting from random|best effort|best-effort")},
-	{on: oneOf("warning"), re: `(?:future|user|runtime|resource|import|syntax|deprecation)warning|^\s*warning\b|\bthis warning\b`},
+	{on: oneOf("warning"), re: `(?:future|user|runtime|resource|import|syntax|deprecation)warning|\.py:\d+: \w*warning: |^\s*warning\b|\bthis warning\b`},
 	{on: oneOf("will not be"), re: `will not be (?:registered|used|loaded)`},
 	{on: oneOf("using"), re: `using (?:the )?(?:default|slow|torch|native|python|internal)\b|unable to .*; using`},
 	{on: oneOf("resum"), re: `resum(?:ed|ing) (?:after|from)`},

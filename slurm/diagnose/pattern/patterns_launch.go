@@ -92,7 +92,7 @@ var launchPatterns = []pattern{
 		`|could not|invalid|unable|no such|not found|unknown)|error response from daemon|cannot connect to the docker daemon|docker daemon socket` +
 		`|(podman|crun|runc|oci runtime\w*|containerd|unshare|squashfuse|squashfs|mksquashfs|unsquashfs)\b.*(error|fail|denied|cannot|not found|no such` +
 		`|unable|not permitted|invalid)|(singularity|apptainer)\b.*(error|fatal|failed|not found|no such|denied|unable)|^fatal: {3}.*` +
-		`|user.?namespaces?.*(not|disabled|fail|denied)|\.(sqsh|sif)\b.*(no such|not found|fail|error|invalid|denied|cannot|corrupt|does not exist)` +
+		`|user.?namespaces?.*(not|disabled|fail|denied|exceed)|\.(sqsh|sif)\b.*(no such|not found|fail|error|invalid|denied|cannot|corrupt|does not exist)` +
 		`|(no such|not found|fail|error|invalid|cannot).*\.(sqsh|sif)\b`},
 	{outcome.Container, Specific + 7, oneOf("did not resolve to an alias|unqualified-search|failed to pull|toomanyrequests|manifest unknown|manifest for" +
 		"|pull access denied|unauthorized: authentication required|pull rate limit|registry|repository does not exist|image not known" +

@@ -95,6 +95,12 @@ var pythonPatterns = []pattern{
 		`|need).*compute capability|shared object|ptx|not defined for option|extension|ninja|version section`},
 	// A PyTorch built without CUDA lacks the functions behind torch.cuda.
 	{outcome.ExtensionABI, Specific + 5, oneOf("module 'torch._c' has no attribute '_cuda"), ``},
+	// torch's registry has no operator of an extension, because its library was not loaded (aten/src/ATen/core/dispatch/Dispatcher.cpp,
+	// torch/csrc/jit/runtime/operator.cpp, torch/_ops.py).
+	{
+		outcome.ExtensionABI, Specific + 5, oneOf("operator |_opnamespace"),
+		`^runtimeerror: (operator \w+::\w+ does not exist|no such operator \w+::\w+)|'_opnamespace' '\w+' object has no attribute`,
+	},
 	{outcome.ExtensionABI, Specific + 5, oneOf("glibc_"), `glibc_[\d.]+.{0,3} not found`},
 	{outcome.ExtensionABI, Specific + 2, oneOf("c++ extension|cpp extension|cpp_extension|building extension"), `(required|requires?|needed|failed|error` +
 		`|cannot|could not|unable)\b.{0,60}(c\+\+|cpp)[ _]extension|error building extension|(c\+\+|cpp)[ _]extensions?\b.{0,60}(not (built|found` +

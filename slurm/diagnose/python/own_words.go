@@ -13,5 +13,13 @@ var ownWords = lazy.New(`\bname '\w+' is not defined\b` +
 	`|\bnot supported between instances of '|\binvalid literal for int\(\) with base \d|\bcould not convert string to float\b` +
 	`|\bunhashable type: '|\b(?:not enough|too many) values to unpack\b|\bstring indices must be integers\b`)
 
+// named matches what the interpreter says of arguments and variables by their names.
+var named = lazy.New(`\b(?:missing \d+ required (?:positional|keyword-only) arguments?|got an unexpected keyword argument|got multiple values for argument)\b` +
+	`|^name '\w+' is not defined|\b(?:local|free) variable '\w+'`)
+
+// OfNames reports whether a message is about names in a program's source: whatever the names contain says
+// nothing about the failure.
+func OfNames(message string) bool { return named.MatchString(message) }
+
 // Says reports whether a text contains the interpreter's own words for an error in a program.
 func Says(text string) bool { return ownWords.MatchString(text) }

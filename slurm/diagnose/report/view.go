@@ -221,8 +221,11 @@ func (r Report) detail(l lang.Lang) string {
 		say("No log of this node is here, and the ranks of the others only lost its ranks: look for its log first.",
 			"此处没有该节点的日志，其他节点的 rank 只报告与它断开连接：先找到该节点的日志。")
 	case "unprefixed":
-		say("One rank raised it, and the log does not tell which: `--tee 3` of torchrun or `--label` of srun puts the rank before each line.",
-			"由其中一个 rank 抛出，但日志看不出是哪一个：torchrun 的 `--tee 3` 或 srun 的 `--label` 会在每行前标明 rank。")
+		say("It was one rank, and the log does not tell which: `--tee 3` of torchrun or `--label` of srun puts the rank before each line.",
+			"出自其中一个 rank，但日志看不出是哪一个：torchrun 的 `--tee 3` 或 srun 的 `--label` 会在每行前标明 rank。")
+	case "local":
+		say("One rank raised it, and the log does not tell on which node: each node has a process of that number. `--label` of srun, or a file for each node, tells.",
+			"由其中一个 rank 抛出，但日志看不出是在哪个节点：每个节点都有这一编号的进程。srun 的 `--label`，或每个节点各写一个文件，可以区分。")
 	case "silent":
 		say("Only this rank was silent when the others timed out or lost it.", "其他 rank 都报告超时或连接断开，只有它没有报错。")
 	}
@@ -289,8 +292,8 @@ func (r Report) advice(l lang.Lang) []string {
 	}
 	if f := r.Fit; f != nil && !r.offered {
 		flags := strings.Join(f.Flags, " ")
-		add(said(fmt.Sprintf("Smallest change that fits by the memory estimate: %s (about %.1f of %.1f GiB).", flags, f.EstimateGiB, f.TotalGiB),
-			fmt.Sprintf("按显存估算，能放下的最小改动：%s（约 %.1f/%.1f GiB）。", flags, f.EstimateGiB, f.TotalGiB)))
+		add(said(fmt.Sprintf("Smallest change that fits, by the memory estimate and what this run used: %s (about %.1f of %.1f GiB).", flags, f.EstimateGiB, f.TotalGiB),
+			fmt.Sprintf("按显存估算与本次实际用量，能放下的最小改动：%s（约 %.1f/%.1f GiB）。", flags, f.EstimateGiB, f.TotalGiB)))
 	}
 	for _, id := range r.Rules {
 		if t, ok := ruleAdvice(id); ok {

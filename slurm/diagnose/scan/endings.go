@@ -116,9 +116,9 @@ var measures = lazy.New(`'train_runtime': |\btrain_runtime +=|^# (?:Avg bus band
 // summary begins the summary that the Trainer of transformers prints when its training is over.
 const summary = "{'train_runtime': "
 
-// figures match a dictionary of numbers, which evaluations and tests print at their end, unless one
+// figures match a dictionary of named numbers, which evaluations and tests print at their end, unless one
 // follows each round.
-var figures = lazy.New(`^\{.*(?:['"][\w@/ -]+['"]: -?[\d.e+-]+,? ?){3,}\}$`)
+var figures = lazy.New(`^\{.*(?:['"][\d_@/ -]*[A-Za-z][\w@/ -]*['"]: -?[\d.e+-]+,? ?){3,}\}$`)
 
 // leavesFailed matches the command, as "set -x" shows it, with which a script leaves because something
 // failed.
@@ -236,6 +236,9 @@ func (f *Facts) Ending() (e Ending) {
 		if pattern.WarningLevel.MatchString(text) {
 			continue
 		}
+		if k < len(last)-1 && strings.HasSuffix(text, "...") && !endWords(text) && !lastAct.MatchString(text) {
+			e.Said = false // the next part of the work begins
+		}
 		if !new(usage).has(text) && (k < len(last)-1 || !heads.MatchString(text)) && (pattern.FormOf(text) != pattern.Inert || banner(text)) {
 			e.Said = e.Said || f.saysEnd(m, text)
 		}
@@ -297,7 +300,7 @@ func (f *Facts) failedSince(told int) bool {
 var failed = lazy.New(`(?i)^\W*(?:failed|failure|error|fatal|cannot|could not|unable)\b`)
 
 // announced matches further forms of an announcement.
-var announced = lazy.New(`(?i)^\W*[a-z]+ing\b.*(?:\.\.\.|…)$`)
+var announced = lazy.New(`(?i)^` + levelled + `[a-z]+ing\b.*(?:\.\.\.|…)$`)
 
 // timeLeft matches an estimate of the remaining time of a minute or more.
 var timeLeft = lazy.On("eta|ETA|emaining", `(?i)\b(?:eta|remaining(?: time)?)\b *[:=]? *(?:\d+ days?, *)?(?:\d+:)?\d*[1-9]\d*:\d\d\b`)
@@ -331,11 +334,15 @@ var unfinished = lazy.New(`(?i)(?:(?:\bnot|n't|\bnever)[ -]?(?:yet |been |be |fu
 	`\b(?:will|would|to|can|should) be\b|` +
 	`\b(?:start-?up|warm-?up|set-?up|initiali[sz]ation) (?:complete|done|finish)|` +
 	`\b` + ready + `\w* success(?:ful(?:ly)?)?\b|\b(?:successfully|finished|done|completed?) ` + ready + `|(?-i:^Done \(t=[\d.]+s\))|` + // pycocotools, about an index
+	`\b(?:loaded|restored|initiali[sz]ed)\b.*\bsuccess(?:ful(?:ly)?)?\b|<All keys matched successfully>|` + // load_state_dict
 	`\bfinished with status 'done'|\bwritten (?:in|by)\b|Run data is saved|Adding directory to artifact|未|失败|fail|error|cannot|could not`)
+
+// levelled matches what loggers write before a message: a time, names and a level.
+const levelled = `[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|SUCCESS)\b[\W\d]*(?:[\w.]+(?::| -)[\W\d]*)?)?`
 
 // whole matches messages that all work is done. Programs and scripts may write notes on the results
 // after them.
-var whole = lazy.New(`(?i)^[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|SUCCESS)\b[\W\d]*(?:[\w.]+(?::| -)[\W\d]*)?)?(?:` +
+var whole = lazy.New(`(?i)^` + levelled + `(?:` +
 	`all\b[\w ]{0,40}\b(?:completed?|done|finished|passed|processed)` +
 	`|` + wholeRun + `(?: \w+)? (?:completed?|finished|done)(?: \d+ \w+(?:\(s\))?)?` +
 	`|(?:finished|completed) (?:pre-?)?` + wholeRun +
@@ -362,20 +369,6 @@ func (s *scanner) allDone(text string, off int64, h pattern.Hits) {
 		ran := s.Ran
 		s.whole, s.wholeAt, s.wholeOff, s.wholeTold, s.accounted = &ran, s.now, off, s.told, account
 	}
-}
-
-// redraws reports whether a line is the bar of the work that the line before it says is done: tqdm draws a
-// bar once more when its loop is left.
-func (s *scanner) redraws(text string) bool {
-	last := tail(s.Progress, 1)
-	if s.whole == nil || s.told != s.wholeTold+1 || len(last) == 0 {
-		return false
-	}
-	_, before := logline.CutTag(last[0].Text)
-	_, text = logline.CutTag(text)
-	was, _ := tallyIn(before)
-	is, ok := tallyIn(text)
-	return ok && is.bar && was.bar && is.of == was.of && barName(text) == barName(before)
 }
 
 // SaidDone reports whether a program in the file said that all its work was done, and little came after it.
@@ -407,7 +400,7 @@ const lastLines = 6
 const Farewell = 12
 
 // beginning matches announcements of work that is about to begin.
-var beginning = lazy.New(`^\W*(?:Running|Start(?:ing)?|Begin(?:ning)?|Generating|Loading|Building|Processing|Computing|Training|Evaluating|` +
+var beginning = lazy.New(`^` + levelled + `(?:Running|Start(?:ing)?|Begin(?:ning)?|Generating|Loading|Building|Processing|Computing|Training|Evaluating|` +
 	`Testing|Executing|Launching|Initializing|Downloading|Preparing|Creating)\b`)
 
 // soFar matches words for a measure that the next epoch may improve.

@@ -85,6 +85,12 @@ func TestWhatEndedAProcess(t *testing.T) {
 				diagnosetest.Raised("ValueError: Default process group has not been initialized, please make sure to call init_process_group."),
 			outcome.Rendezvous, "40112",
 		},
+		"a GPU that is not ready, likewise": {
+			"[W611 10:01:02.0 CUDAFunctions.cpp:108] Warning: CUDA initialization: Unexpected error from cudaGetDeviceCount(). " +
+				"Error 802: system not yet initialized (function operator())\nINFO:root:going on alone\n" +
+				diagnosetest.Raised("ValueError: Default process group has not been initialized, please make sure to call init_process_group."),
+			outcome.CUDADriver, "Error 802",
+		},
 		"not what else was only taken note of before": {
 			"INFO:root:going on without it: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n" +
 				diagnosetest.Raised("ValueError: Default process group has not been initialized, please make sure to call init_process_group."),

@@ -82,6 +82,7 @@ func (s *scanner) raise(st *stream, e *Event) {
 			e.Form = pattern.Report
 			st.ignored--
 			s.unsay(e.Tag, st.openedAt)
+			s.leftByWorkers(e)
 		}
 	}
 	s.classify(e)
@@ -107,6 +108,19 @@ func (s *scanner) unsay(t logline.Tag, from Mark) {
 	s.told = from.told
 }
 
+// leftByWorkers passes over the last words of a data loader's workers that aborted while the loader was
+// being taken down: the process ignores that.
+func (s *scanner) leftByWorkers(e *Event) {
+	if !strings.Contains(e.Text, "is killed by signal: Aborted") {
+		return
+	}
+	for _, o := range s.Events {
+		if o.Tag == e.Tag && o.Class == outcome.Segfault && o.Weight == pattern.Aborted {
+			o.Superseded = true
+		}
+	}
+}
+
 // didWithout reports whether a library caught and logged an exception while it was being imported: the
 // exception's message precedes the traceback, and the outermost frame is the library's and not the
 // program's.
@@ -118,6 +132,9 @@ func (st *stream) didWithout(e *Event) bool {
 	return outermost.Function == "<module>" && python.InLibrary(outermost.File)
 }
 
+// groupless are the classes of what keeps a process group from being made.
+var groupless = []string{outcome.PortInUse, outcome.Rendezvous, outcome.NCCLConnection, outcome.CUDADriver}
+
 // unready finds the reason why the process group of all ranks is missing: an exception of the set-up
 // that the program only logged.
 func (s *scanner) unready(e *Event) {
@@ -125,7 +142,7 @@ func (s *scanner) unready(e *Event) {
 		return
 	}
 	for _, o := range s.Events {
-		if o.Tag == e.Tag && o.Form == pattern.Report && (o.Class == outcome.PortInUse || o.Class == outcome.Rendezvous || o.Class == outcome.NCCLConnection) {
+		if o.Tag == e.Tag && o.Form == pattern.Report && slices.Contains(groupless, o.Class) {
 			o.Form, e.Superseded = pattern.Statement, true
 			return
 		}
@@ -136,8 +153,8 @@ func (s *scanner) unready(e *Event) {
 func (s *scanner) classify(e *Event) *Event {
 	best := s.table.Match(e.Text)
 	class, weight := python.Refine(e.Kind, e.message, e.Stack)
-	if best != nil && best.Weight < pattern.Generic && weight >= pattern.Specific && python.AsksServer(e.Kind) {
-		best = nil // words of the network between ranks, about a server
+	if best != nil && (best.Weight < pattern.Generic && weight >= pattern.Specific && python.AsksServer(e.Kind) || python.OfNames(e.message)) {
+		best = nil // words of the network between ranks, about a server; words in the names of arguments and variables
 	}
 	switch {
 	case weight == pattern.Symptom: // another process is gone, whatever the words say

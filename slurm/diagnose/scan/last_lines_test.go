@@ -108,7 +108,14 @@ func TestWhatTheLastLinesTell(t *testing.T) {
 		saved + "srun: error: gpu1: task 0: Killed\n":                      said,
 		saved + "evaluating the next one ...\n":                            nothing,
 		saved + "saving the plots ...\n":                                   said,
-		saved + "evaluating, finished 9/9 ...\n":                           said,
+		"[INFO] " + saved + "[INFO] evaluating 79 x 79 blocks...\n":        nothing,
+		saved + "INFO:root:M step...\n" + note:                             nothing, saved + "Saving the plots...\n" + note: said, done + "M step...\n" + note: sure,
+		saved + "INFO:root:Computing 9 blocks\n": nothing,
+		// What was read in is where the work begins.
+		"INFO:root:loaded the encoder of epoch 66: <All keys matched successfully>\n" + note: nothing,
+		"Restored 12 tables, all were checked successfully\n" + note:                         nothing,
+		"Stored 12 tables, all were checked successfully\n" + note:                           said,
+		saved + "evaluating, finished 9/9 ...\n":                                             said,
 		// The bar of the loop around loops that have bars of the same name.
 		rounds("100%|####| 58/58 [03:01<00:00, 3.1s/it]\nA note on it\n", 6) + "100%|####| 34/34 [1:46:10<00:00, 610.9s/it]\n":                {Counted: true, Full: true},
 		rounds("100%|####| 58/58 [03:01<00:00, 3.1s/it]\nA note on it\n", 6) + "100%|####| 34/34 [12:00<00:00, 21.2s/it]\n":                   nothing,
@@ -156,6 +163,7 @@ func TestWhatTheLastLinesTell(t *testing.T) {
 		"Inference done 8/9, all is kept\n":                 nothing,
 		"{'loss': 0.1, 'grad_norm': 0.2, 'epoch': 1.0}\n":   nothing,
 		"{'eval_loss': 0.1, 'eval_f': 0.2, 'epoch': 1.0}\n": said,
+		"{'2': 2292, '3': 2293, '4': 2294, '5': 2295}\n":    nothing,
 	} {
 		assert.Equal(t, want, factsOf(t, "Reading a shard\nThe learning rate is 0.01\n"+log).Ending(), log)
 	}

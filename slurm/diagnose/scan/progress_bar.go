@@ -97,3 +97,17 @@ func (s *scanner) physical(line []byte, off int64) {
 		}
 	}
 }
+
+// redraws reports whether a line is the bar of the work that the line before it says is done: tqdm draws a
+// bar once more when its loop is left.
+func (s *scanner) redraws(text string) bool {
+	last := tail(s.Progress, 1)
+	if s.whole == nil || s.told != s.wholeTold+1 || len(last) == 0 {
+		return false
+	}
+	_, before := logline.CutTag(last[0].Text)
+	_, text = logline.CutTag(text)
+	was, _ := tallyIn(before)
+	is, ok := tallyIn(text)
+	return ok && is.bar && was.bar && is.of == was.of && barName(text) == barName(before)
+}

@@ -49,8 +49,12 @@ func (s *scanner) shows(t logline.Tag, text string, phase bool) {
 // lines of several processes are mixed. They are many, and no program runs that wrote them.
 var dumped = lazy.On("hread 0x|File |File,|xtension modules: ", `[Tt]hread 0x[0-9a-f,]|(?:^|  )File ?[,"]|^Extension modules: `)
 
-// numbers reports whether an indented line is a row of numbers, as simulations print for each step.
+// numbers reports whether an indented line is a row of numbers, as simulations print for each step. A row
+// that ends with a comma is a part of one tensor.
 func numbers(text string) bool {
+	if strings.HasSuffix(text, ",") {
+		return false
+	}
 	other := func(r rune) bool { return r > ':' && r != 'e' && r != 'E' || r < '+' && r != ' ' && r != '\t' }
 	return !strings.ContainsFunc(text, other) && len(strings.Fields(text)) >= 3
 }

@@ -23,7 +23,8 @@ RUN_DIR_HERE=logs/$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}
 mkdir -p "$RUN_DIR_HERE"
 export RUN_DIR=/lustre/alice/Megatron-LM/$RUN_DIR_HERE
 export PYTHONFAULTHANDLER=1 NCCL_DEBUG=WARN NCCL_DEBUG_FILE="$RUN_DIR/nccl.%h.%p.log"
-export TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
+export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_TRACE_BUFFER_SIZE=2000
+export TORCH_FR_DUMP_TEMP_FILE="$RUN_DIR/flight-recorder-" TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
 DIRTY=$(git diff --no-ext-diff --no-textconv HEAD 2>/dev/null | sha256sum | cut -c1-12) || DIRTY=unknown
 export DIRTY
 MARK='  # one line a node: what was started there
@@ -103,7 +104,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
   ' _ pretrain_gpt.py "${ARGS[@]}" \
   > >(tee -a logs/"$SLURM_JOB_NAME-$SLURM_JOB_ID.log") 2>&1
 
-# The specification, for megatron-ops import; sha256 of the text above: 1bb15b163ba174c3ad625199732872501b9a63a3f9871d350979bd11a0d0977f
+# The specification, for megatron-ops import; sha256 of the text above: f357d5be34211d4b8ea83823890546471c4522bfb3cff79f46459f773f3cd17d
 #| name: gpt-apptainer
 #| nodes: 2
 #| worktree: /lustre/alice/Megatron-LM

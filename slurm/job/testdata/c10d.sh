@@ -25,7 +25,8 @@ export WORLD_SIZE=$((NNODES * GPUS_PER_NODE))
 export RUN_DIR=$PWD/logs/$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}
 mkdir -p "$RUN_DIR"
 export PYTHONFAULTHANDLER=1 NCCL_DEBUG=WARN NCCL_DEBUG_FILE="$RUN_DIR/nccl.%h.%p.log"
-export TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
+export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_TRACE_BUFFER_SIZE=2000
+export TORCH_FR_DUMP_TEMP_FILE="$RUN_DIR/flight-recorder-" TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
 DIRTY=$(git diff --no-ext-diff --no-textconv HEAD 2>/dev/null | sha256sum | cut -c1-12) || DIRTY=unknown
 export DIRTY
 MARK='  # one line a node: what was started there
@@ -90,7 +91,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --cpus-per-task=96 --kill-on-bad-exi
   ' _ pretrain_gpt.py "${ARGS[@]}" \
   > >(tee -a logs/"$SLURM_JOB_NAME-$SLURM_JOB_ID.log") 2>&1
 
-# The specification, for megatron-ops import; sha256 of the text above: e83e51f3c8e4c1ba55530926acb72545983ebf71a2ddb86df17293ba46575fdf
+# The specification, for megatron-ops import; sha256 of the text above: 44ffb29778234e088b513b5617ede87abacf1da3c033e6428ba31975af5cfed0
 #| name: elastic
 #| nodes: 2
 #| cpus_per_task: 96

@@ -40,7 +40,8 @@ RUN_DIR_HERE=logs/$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}
 mkdir -p "$RUN_DIR_HERE"
 export RUN_DIR=/lustre/alice/Megatron-LM/$RUN_DIR_HERE
 export PYTHONFAULTHANDLER=1 NCCL_DEBUG=WARN NCCL_DEBUG_FILE="$RUN_DIR/nccl.%h.%p.log"
-export TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
+export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_TRACE_BUFFER_SIZE=2000
+export TORCH_FR_DUMP_TEMP_FILE="$RUN_DIR/flight-recorder-" TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
 DIRTY=$(git diff --no-ext-diff --no-textconv HEAD 2>/dev/null | sha256sum | cut -c1-12) || DIRTY=unknown
 export DIRTY
 MARK='  # one line a node: what was started there
@@ -107,7 +108,7 @@ srun --het-group=0,1 --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unbuff
   --env MASTER_ADDR --env MASTER_PORT --env NNODES --env GPUS_PER_NODE --env WORLD_SIZE --env SLURM_JOB_ID \
   --env SLURM_NODEID --env SLURM_PROCID --env SLURM_NNODES --env SLURM_RESTART_COUNT --env SLURMD_NODENAME --env CUDA_VISIBLE_DEVICES \
   --env RUN_DIR --env DIRTY --env SEEN --env HOSTFILE --env PYTHONFAULTHANDLER --env NCCL_DEBUG \
-  --env NCCL_DEBUG_FILE --env TORCH_NCCL_TRACE_BUFFER_SIZE --env TORCH_NCCL_DUMP_ON_TIMEOUT --env TORCH_NCCL_DEBUG_INFO_TEMP_FILE \
+  --env NCCL_DEBUG_FILE --env TORCH_NCCL_DUMP_ON_TIMEOUT --env TORCH_FR_BUFFER_SIZE --env TORCH_NCCL_TRACE_BUFFER_SIZE --env TORCH_FR_DUMP_TEMP_FILE --env TORCH_NCCL_DEBUG_INFO_TEMP_FILE \
   /images/megatron.sqsh \
   env --chdir=/lustre/alice/Megatron-LM \
   bash -c "$GUARDS$MARK"'
@@ -121,7 +122,7 @@ srun --het-group=0,1 --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unbuff
     exec "${ops_words[@]}" "${@:ops_n+1}"
   ' _ 5 python -m mylauncher --hosts '{hostfile}' pretrain_gpt.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: a5d2951d3acc927f3718586b1f733145d4dbae55de5d41487ee965d2a5b8689f
+# The specification, for megatron-ops import; sha256 of the text above: 39fcece8cda77d9875bef27e843be6c3ed297476323b8b92a769dcfad6dd1a5b
 #| name: two-kinds
 #| gpus_per_node: 8
 #| cpus_per_task: 96

@@ -22,7 +22,8 @@ export WORLD_SIZE=$((NNODES * GPUS_PER_NODE))
 export RUN_DIR=$PWD/logs/$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}
 mkdir -p "$RUN_DIR"
 export PYTHONFAULTHANDLER=1 NCCL_DEBUG=WARN NCCL_DEBUG_FILE="$RUN_DIR/nccl.%h.%p.log"
-export TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
+export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_TRACE_BUFFER_SIZE=2000
+export TORCH_FR_DUMP_TEMP_FILE="$RUN_DIR/flight-recorder-" TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
 DIRTY=$(git diff --no-ext-diff --no-textconv HEAD 2>/dev/null | sha256sum | cut -c1-12) || DIRTY=unknown
 export DIRTY
 MARK='  # one line a node: what was started there
@@ -82,7 +83,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --unbuffered --
     exec "${ops_words[@]}" "${@:ops_n+1}"
   ' _ 7 mylauncher --rank '{node_rank}' --of '{nnodes}' --note 'it'\''s $5' train.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: 7bb2761e6414116a63f2ebf219709402cb7933189c583e117d9c91efe33659ff
+# The specification, for megatron-ops import; sha256 of the text above: d90d4db018fe35cd92e373d4eed7907788d03ef98c2ed4c354194bb6fe5547b4
 #| name: custom
 #| nodes: 2
 #| worktree: /lustre/alice/Megatron-LM

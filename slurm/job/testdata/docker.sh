@@ -29,7 +29,8 @@ RUN_DIR_HERE=logs/$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}
 mkdir -p "$RUN_DIR_HERE"
 export RUN_DIR=/workspace/files/Megatron-LM/$RUN_DIR_HERE
 export PYTHONFAULTHANDLER=1 NCCL_DEBUG=WARN NCCL_DEBUG_FILE="$RUN_DIR/nccl.%h.%p.log"
-export TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
+export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_TRACE_BUFFER_SIZE=2000
+export TORCH_FR_DUMP_TEMP_FILE="$RUN_DIR/flight-recorder-" TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
 DIRTY=$(git diff --no-ext-diff --no-textconv HEAD 2>/dev/null | sha256sum | cut -c1-12) || DIRTY=unknown
 export DIRTY
 MARK='  # one line a node: what was started there
@@ -100,7 +101,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --cpus-per-task=64 --kill-on-bad-exi
   -e MASTER_ADDR -e MASTER_PORT -e NNODES -e GPUS_PER_NODE -e WORLD_SIZE -e SLURM_JOB_ID \
   -e SLURM_NODEID -e SLURM_PROCID -e SLURM_NNODES -e SLURM_RESTART_COUNT -e SLURMD_NODENAME -e CUDA_VISIBLE_DEVICES \
   -e RUN_DIR -e DIRTY -e SEEN -e PYTHONFAULTHANDLER -e NCCL_DEBUG -e NCCL_DEBUG_FILE \
-  -e TORCH_NCCL_TRACE_BUFFER_SIZE -e TORCH_NCCL_DUMP_ON_TIMEOUT -e TORCH_NCCL_DEBUG_INFO_TEMP_FILE -e NCCL_SOCKET_IFNAME \
+  -e TORCH_NCCL_DUMP_ON_TIMEOUT -e TORCH_FR_BUFFER_SIZE -e TORCH_NCCL_TRACE_BUFFER_SIZE -e TORCH_FR_DUMP_TEMP_FILE -e TORCH_NCCL_DEBUG_INFO_TEMP_FILE -e NCCL_SOCKET_IFNAME \
   megatron_pytorch:latest \
   bash -c "$GUARDS$MARK"'
     exec python -m torch.distributed.run \
@@ -113,7 +114,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --cpus-per-task=64 --kill-on-bad-exi
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: b0e8d982af86ba0b2db8931700788acdc7ee42f16a938e5d6f90c5bea758ad3f
+# The specification, for megatron-ops import; sha256 of the text above: b7331098e4bc4773a0f91df9435537de277e759ec156c0ffa23b86b9b2a03de1
 #| name: gpt-docker
 #| account: research
 #| partition: prod

@@ -23,7 +23,8 @@ RUN_DIR_HERE=logs/$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}
 mkdir -p "$RUN_DIR_HERE"
 export RUN_DIR=/lustre/alice/Megatron-LM/$RUN_DIR_HERE
 export PYTHONFAULTHANDLER=1 NCCL_DEBUG=WARN NCCL_DEBUG_FILE="$RUN_DIR/nccl.%h.%p.log"
-export TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
+export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_TRACE_BUFFER_SIZE=2000
+export TORCH_FR_DUMP_TEMP_FILE="$RUN_DIR/flight-recorder-" TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
 DIRTY=$(git diff --no-ext-diff --no-textconv HEAD 2>/dev/null | sha256sum | cut -c1-12) || DIRTY=unknown
 export DIRTY
 MARK='  # one line a node: what was started there
@@ -88,7 +89,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
   --env MASTER_ADDR --env MASTER_PORT --env NNODES --env GPUS_PER_NODE --env WORLD_SIZE --env SLURM_JOB_ID \
   --env SLURM_NODEID --env SLURM_PROCID --env SLURM_NNODES --env SLURM_RESTART_COUNT --env SLURMD_NODENAME --env CUDA_VISIBLE_DEVICES \
   --env RUN_DIR --env DIRTY --env SEEN --env PYTHONFAULTHANDLER --env NCCL_DEBUG --env NCCL_DEBUG_FILE \
-  --env TORCH_NCCL_TRACE_BUFFER_SIZE --env TORCH_NCCL_DUMP_ON_TIMEOUT --env TORCH_NCCL_DEBUG_INFO_TEMP_FILE \
+  --env TORCH_NCCL_DUMP_ON_TIMEOUT --env TORCH_FR_BUFFER_SIZE --env TORCH_NCCL_TRACE_BUFFER_SIZE --env TORCH_FR_DUMP_TEMP_FILE --env TORCH_NCCL_DEBUG_INFO_TEMP_FILE \
   megatron \
   env --chdir=/lustre/alice/Megatron-LM \
   bash -c "$GUARDS$MARK"'
@@ -102,7 +103,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: 1b92d3a2ca26c6b7afc735556413e0ec7015c72ab81c21dad5de5a5137269176
+# The specification, for megatron-ops import; sha256 of the text above: 617cc34b8690cc2cd34157f531d1d8e99687f9482f6f5cb63df989c56c3be718
 #| name: gpt-named
 #| nodes: 2
 #| worktree: /lustre/alice/Megatron-LM

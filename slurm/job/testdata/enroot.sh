@@ -23,7 +23,8 @@ RUN_DIR_HERE=logs/$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}
 mkdir -p "$RUN_DIR_HERE"
 export RUN_DIR=/mnt/Megatron-LM/$RUN_DIR_HERE
 export PYTHONFAULTHANDLER=1 NCCL_DEBUG=WARN NCCL_DEBUG_FILE="$RUN_DIR/nccl.%h.%p.log"
-export TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
+export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_TRACE_BUFFER_SIZE=2000
+export TORCH_FR_DUMP_TEMP_FILE="$RUN_DIR/flight-recorder-" TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
 DIRTY=$(git diff --no-ext-diff --no-textconv HEAD 2>/dev/null | sha256sum | cut -c1-12) || DIRTY=unknown
 export DIRTY
 MARK='  # one line a node: what was started there
@@ -90,7 +91,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
   --env MASTER_ADDR --env MASTER_PORT --env NNODES --env GPUS_PER_NODE --env WORLD_SIZE --env SLURM_JOB_ID \
   --env SLURM_NODEID --env SLURM_PROCID --env SLURM_NNODES --env SLURM_RESTART_COUNT --env SLURMD_NODENAME --env CUDA_VISIBLE_DEVICES \
   --env RUN_DIR --env DIRTY --env SEEN --env PYTHONFAULTHANDLER --env NCCL_DEBUG --env NCCL_DEBUG_FILE \
-  --env TORCH_NCCL_TRACE_BUFFER_SIZE --env TORCH_NCCL_DUMP_ON_TIMEOUT --env TORCH_NCCL_DEBUG_INFO_TEMP_FILE \
+  --env TORCH_NCCL_DUMP_ON_TIMEOUT --env TORCH_FR_BUFFER_SIZE --env TORCH_NCCL_TRACE_BUFFER_SIZE --env TORCH_FR_DUMP_TEMP_FILE --env TORCH_NCCL_DEBUG_INFO_TEMP_FILE \
   /lustre/images/megatron.sqsh \
   env --chdir=/mnt/Megatron-LM \
   'A_B=c d' \
@@ -105,7 +106,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: 0f989165b433806ebbf94446067444dbc1f8aca9bcc968887012cfd844799477
+# The specification, for megatron-ops import; sha256 of the text above: 69f3e45f9be8e908aec1bd1398045d86459155808b0e39f82641631e186ae135
 #| name: gpt-enroot
 #| nodes: 2
 #| worktree: /lustre/alice/Megatron-LM

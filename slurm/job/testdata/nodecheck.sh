@@ -22,7 +22,8 @@ export WORLD_SIZE=$((NNODES * GPUS_PER_NODE))
 export RUN_DIR=$PWD/logs/$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}
 mkdir -p "$RUN_DIR"
 export PYTHONFAULTHANDLER=1 NCCL_DEBUG=WARN NCCL_DEBUG_FILE="$RUN_DIR/nccl.%h.%p.log"
-export TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
+export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_TRACE_BUFFER_SIZE=2000
+export TORCH_FR_DUMP_TEMP_FILE="$RUN_DIR/flight-recorder-" TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
 DIRTY=$(git diff --no-ext-diff --no-textconv HEAD 2>/dev/null | sha256sum | cut -c1-12) || DIRTY=unknown
 export DIRTY
 MARK='  # one line a node: what was started there
@@ -130,7 +131,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: 93ae9bfbce8f9d7f4e33ec8d5c19822d575b716713330af3477ef3225b815fa2
+# The specification, for megatron-ops import; sha256 of the text above: 40bd0da90ff6a311fc6cba2a3d8ff7655704bca7ca1055d72534ba74d4b530d4
 #| name: checked
 #| nodes: 2
 #| worktree: /lustre/alice/Megatron-LM

@@ -25,7 +25,8 @@ export WORLD_SIZE=$((NNODES * GPUS_PER_NODE))
 export RUN_DIR=$PWD/logs/$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}
 mkdir -p "$RUN_DIR"
 export PYTHONFAULTHANDLER=1 NCCL_DEBUG=WARN NCCL_DEBUG_FILE="$RUN_DIR/nccl.%h.%p.log"
-export TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
+export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_TRACE_BUFFER_SIZE=2000
+export TORCH_FR_DUMP_TEMP_FILE="$RUN_DIR/flight-recorder-" TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
 DIRTY=$(git diff --no-ext-diff --no-textconv HEAD 2>/dev/null | sha256sum | cut -c1-12) || DIRTY=unknown
 export DIRTY
 MARK='  # one line a node: what was started there
@@ -93,7 +94,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: 73d109b64338b7780229b5c5adc5160e9ee89f5d4ba4099d2ef0c0629cf496e1
+# The specification, for megatron-ops import; sha256 of the text above: f5e6cd8da0b196434d8c337fb92a8a4cbbf60a20cdb3f462422459d7e3a000cc
 #| name: gpt-7b
 #| account: research
 #| partition: prod

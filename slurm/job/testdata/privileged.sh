@@ -23,7 +23,8 @@ RUN_DIR_HERE=logs/$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}
 mkdir -p "$RUN_DIR_HERE"
 export RUN_DIR=/home/alice/Megatron-LM/$RUN_DIR_HERE
 export PYTHONFAULTHANDLER=1 NCCL_DEBUG=WARN NCCL_DEBUG_FILE="$RUN_DIR/nccl.%h.%p.log"
-export TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
+export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_TRACE_BUFFER_SIZE=2000
+export TORCH_FR_DUMP_TEMP_FILE="$RUN_DIR/flight-recorder-" TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
 DIRTY=$(git diff --no-ext-diff --no-textconv HEAD 2>/dev/null | sha256sum | cut -c1-12) || DIRTY=unknown
 export DIRTY
 MARK='  # one line a node: what was started there
@@ -72,8 +73,8 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
   -w /home/alice/Megatron-LM \
   -e MASTER_ADDR -e MASTER_PORT -e NNODES -e GPUS_PER_NODE -e WORLD_SIZE -e SLURM_JOB_ID \
   -e SLURM_NODEID -e SLURM_PROCID -e SLURM_NNODES -e SLURM_RESTART_COUNT -e SLURMD_NODENAME -e CUDA_VISIBLE_DEVICES \
-  -e RUN_DIR -e DIRTY -e PYTHONFAULTHANDLER -e NCCL_DEBUG -e NCCL_DEBUG_FILE -e TORCH_NCCL_TRACE_BUFFER_SIZE \
-  -e TORCH_NCCL_DUMP_ON_TIMEOUT -e TORCH_NCCL_DEBUG_INFO_TEMP_FILE \
+  -e RUN_DIR -e DIRTY -e PYTHONFAULTHANDLER -e NCCL_DEBUG -e NCCL_DEBUG_FILE -e TORCH_NCCL_DUMP_ON_TIMEOUT \
+  -e TORCH_FR_BUFFER_SIZE -e TORCH_NCCL_TRACE_BUFFER_SIZE -e TORCH_FR_DUMP_TEMP_FILE -e TORCH_NCCL_DEBUG_INFO_TEMP_FILE \
   megatron:dev \
   bash -c "$GUARDS$MARK"'
     exec python -m torch.distributed.run \
@@ -86,7 +87,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: 4e9d631340fcdb431b140b8e420422a00c59d98d64d923e82dbfe7a7b54bb7e1
+# The specification, for megatron-ops import; sha256 of the text above: 327c0ac0d848b3c1bf3f5fd55631cc51d0cd387c9f31acf770f1ee3b0eca3944
 #| name: gpt-privileged
 #| nodes: 1
 #| gpus_per_node: 8

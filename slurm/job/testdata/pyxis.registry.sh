@@ -23,7 +23,8 @@ RUN_DIR_HERE=logs/$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}
 mkdir -p "$RUN_DIR_HERE"
 export RUN_DIR=/lustre/alice/Megatron-LM/$RUN_DIR_HERE
 export PYTHONFAULTHANDLER=1 NCCL_DEBUG=WARN NCCL_DEBUG_FILE="$RUN_DIR/nccl.%h.%p.log"
-export TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
+export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_TRACE_BUFFER_SIZE=2000
+export TORCH_FR_DUMP_TEMP_FILE="$RUN_DIR/flight-recorder-" TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
 DIRTY=$(git diff --no-ext-diff --no-textconv HEAD 2>/dev/null | sha256sum | cut -c1-12) || DIRTY=unknown
 export DIRTY
 MARK='  # one line a node: what was started there
@@ -86,7 +87,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
   --container-image='nvcr.io#nvidia/pytorch:25.04-py3' \
   --container-mounts=/lustre:/lustre \
   --container-workdir=/lustre/alice/Megatron-LM \
-  --container-env='PYTHONFAULTHANDLER,NCCL_DEBUG,NCCL_DEBUG_FILE,TORCH_NCCL_TRACE_BUFFER_SIZE,TORCH_NCCL_DUMP_ON_TIMEOUT,TORCH_NCCL_DEBUG_INFO_TEMP_FILE' \
+  --container-env='PYTHONFAULTHANDLER,NCCL_DEBUG,NCCL_DEBUG_FILE,TORCH_NCCL_DUMP_ON_TIMEOUT,TORCH_FR_BUFFER_SIZE,TORCH_NCCL_TRACE_BUFFER_SIZE,TORCH_FR_DUMP_TEMP_FILE,TORCH_NCCL_DEBUG_INFO_TEMP_FILE' \
   env \
   UV_PROJECT_ENVIRONMENT=/opt/venv \
   bash -c "$GUARDS$MARK"'
@@ -100,7 +101,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: 85e6975bc0aa8437a682385c47c6262b1587d75e332601c82c1539cfd16c5df9
+# The specification, for megatron-ops import; sha256 of the text above: 9a85cd09b49b3a31b2036cd2f68b1680e048d5da5a8a0b68bdbae80c51efb050
 #| name: gpt-registry
 #| nodes: 2
 #| worktree: /lustre/alice/Megatron-LM

@@ -22,8 +22,9 @@ export WORLD_SIZE=$((NNODES * GPUS_PER_NODE))
 RUN_DIR_HERE=logs/$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}
 mkdir -p "$RUN_DIR_HERE"
 export RUN_DIR=/lustre/alice/Megatron-LM/$RUN_DIR_HERE
-export PYTHONFAULTHANDLER=1 NCCL_DEBUG_FILE="$RUN_DIR/nccl.%h.%p.log" TORCH_NCCL_TRACE_BUFFER_SIZE=2000
-export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
+export PYTHONFAULTHANDLER=1 NCCL_DEBUG_FILE="$RUN_DIR/nccl.%h.%p.log" TORCH_NCCL_DUMP_ON_TIMEOUT=1
+export TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_FR_DUMP_TEMP_FILE="$RUN_DIR/flight-recorder-"
+export TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
 DIRTY=$(git diff --no-ext-diff --no-textconv HEAD 2>/dev/null | sha256sum | cut -c1-12) || DIRTY=unknown
 export DIRTY
 MARK='  # one line a node: what was started there
@@ -91,7 +92,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
   --container-image=/lustre/images/megatron.sqsh \
   --container-mounts='/lustre:/lustre,/scratch:/scratch:ro' \
   --container-workdir=/lustre/alice/Megatron-LM \
-  --container-env='PYTHONFAULTHANDLER,NCCL_DEBUG,NCCL_DEBUG_FILE,TORCH_NCCL_TRACE_BUFFER_SIZE,TORCH_NCCL_DUMP_ON_TIMEOUT,TORCH_NCCL_DEBUG_INFO_TEMP_FILE,TORCH_DISTRIBUTED_DEBUG,TORCH_SHOW_CPP_STACKTRACES,TORCH_CPP_LOG_LEVEL' \
+  --container-env='PYTHONFAULTHANDLER,NCCL_DEBUG_FILE,TORCH_NCCL_DUMP_ON_TIMEOUT,TORCH_FR_BUFFER_SIZE,TORCH_NCCL_TRACE_BUFFER_SIZE,TORCH_FR_DUMP_TEMP_FILE,TORCH_NCCL_DEBUG_INFO_TEMP_FILE,TORCH_DISTRIBUTED_DEBUG,TORCH_SHOW_CPP_STACKTRACES,TORCH_CPP_LOG_LEVEL,NCCL_DEBUG' \
   env \
   HF_HOME=/lustre/hf \
   UV_PROJECT_ENVIRONMENT=/opt/venv \
@@ -106,7 +107,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: 561297aeb91b88e56454e74122a4d1c45a6645b6f7fd61c7cdee28d605d15a06
+# The specification, for megatron-ops import; sha256 of the text above: 4ed9e3f850211d1e7fe44ad1fc0d9e67a4e1163e24a3dc3b218b9742f53fcb51
 #| name: gpt-pyxis
 #| nodes: 2
 #| worktree: /lustre/alice/Megatron-LM

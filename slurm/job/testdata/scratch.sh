@@ -33,7 +33,8 @@ RUN_DIR_HERE=/scratch/alice/logs/$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}
 mkdir -p "$RUN_DIR_HERE"
 export RUN_DIR=/scratch/alice/logs/$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}
 export PYTHONFAULTHANDLER=1 NCCL_DEBUG=WARN NCCL_DEBUG_FILE="$RUN_DIR/nccl.%h.%p.log"
-export TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
+export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_TRACE_BUFFER_SIZE=2000
+export TORCH_FR_DUMP_TEMP_FILE="$RUN_DIR/flight-recorder-" TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
 DIRTY=$(git diff --no-ext-diff --no-textconv HEAD 2>/dev/null | sha256sum | cut -c1-12) || DIRTY=unknown
 export DIRTY
 MARK='  # one line a node: what was started there
@@ -98,7 +99,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
   -e MASTER_ADDR -e MASTER_PORT -e NNODES -e GPUS_PER_NODE -e WORLD_SIZE -e SLURM_JOB_ID \
   -e SLURM_NODEID -e SLURM_PROCID -e SLURM_NNODES -e SLURM_RESTART_COUNT -e SLURMD_NODENAME -e CUDA_VISIBLE_DEVICES \
   -e RUN_DIR -e DIRTY -e SEEN -e PYTHONFAULTHANDLER -e NCCL_DEBUG -e NCCL_DEBUG_FILE \
-  -e TORCH_NCCL_TRACE_BUFFER_SIZE -e TORCH_NCCL_DUMP_ON_TIMEOUT -e TORCH_NCCL_DEBUG_INFO_TEMP_FILE \
+  -e TORCH_NCCL_DUMP_ON_TIMEOUT -e TORCH_FR_BUFFER_SIZE -e TORCH_NCCL_TRACE_BUFFER_SIZE -e TORCH_FR_DUMP_TEMP_FILE -e TORCH_NCCL_DEBUG_INFO_TEMP_FILE \
   megatron:dev \
   bash -c "$GUARDS$MARK"'
     exec python -m torch.distributed.run \
@@ -111,7 +112,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: c0fcc84b8ae68f993e7cdcb188db9c772e06ca0da31023de946832694f66dd72
+# The specification, for megatron-ops import; sha256 of the text above: f44c5d0a115b5f0eeaba5e4a66d4d6242508f8c8a9f0198219bea4e3312c7ef6
 #| name: gpt-scratch
 #| nodes: 2
 #| gpus_per_node: 8

@@ -34,7 +34,8 @@ export WORLD_SIZE=$((NNODES * GPUS_PER_NODE))
 export RUN_DIR=$PWD/logs/$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}
 mkdir -p "$RUN_DIR"
 export PYTHONFAULTHANDLER=1 NCCL_DEBUG=WARN NCCL_DEBUG_FILE="$RUN_DIR/nccl.%h.%p.log"
-export TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
+export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_TRACE_BUFFER_SIZE=2000
+export TORCH_FR_DUMP_TEMP_FILE="$RUN_DIR/flight-recorder-" TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
 DIRTY=$(git diff --no-ext-diff --no-textconv HEAD 2>/dev/null | sha256sum | cut -c1-12) || DIRTY=unknown
 export DIRTY
 MARK='  # one line a node: what was started there
@@ -119,7 +120,7 @@ done
 kill "$WATCH" 2>/dev/null || true
 exit "$CODE"
 
-# The specification, for megatron-ops import; sha256 of the text above: 1c790dcdcb6cbdd7fbcb9f1274981a817248c8153286fcb899a440698dd7783c
+# The specification, for megatron-ops import; sha256 of the text above: 53d2cb0e13028be69c87c42a4a2bda2fbb2ff1a9f7ce00a596ee3fb618402e4c
 #| name: saved
 #| nodes: 2
 #| time: "20:00:00"

@@ -37,7 +37,8 @@ RUN_DIR_HERE=logs/$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}
 mkdir -p "$RUN_DIR_HERE"
 export RUN_DIR=/lustre/alice/Megatron-LM/$RUN_DIR_HERE
 export PYTHONFAULTHANDLER=1 NCCL_DEBUG=WARN NCCL_DEBUG_FILE="$RUN_DIR/nccl.%h.%p.log"
-export TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
+export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_TRACE_BUFFER_SIZE=2000
+export TORCH_FR_DUMP_TEMP_FILE="$RUN_DIR/flight-recorder-" TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
 DIRTY=$(git diff --no-ext-diff --no-textconv HEAD 2>/dev/null | sha256sum | cut -c1-12) || DIRTY=unknown
 export DIRTY
 MARK='  # one line a node: what was started there
@@ -105,7 +106,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --cpus-per-task=64 --kill-on-bad-exi
   --container-image=/lustre/images/megatron.sqsh \
   --container-mounts=/lustre/alice/Megatron-LM:/lustre/alice/Megatron-LM \
   --container-workdir=/lustre/alice/Megatron-LM \
-  --container-env='PYTHONFAULTHANDLER,NCCL_DEBUG,NCCL_DEBUG_FILE,TORCH_NCCL_TRACE_BUFFER_SIZE,TORCH_NCCL_DUMP_ON_TIMEOUT,TORCH_NCCL_DEBUG_INFO_TEMP_FILE,NCCL_IB_HCA,NCCL_SOCKET_IFNAME' \
+  --container-env='PYTHONFAULTHANDLER,NCCL_DEBUG,NCCL_DEBUG_FILE,TORCH_NCCL_DUMP_ON_TIMEOUT,TORCH_FR_BUFFER_SIZE,TORCH_NCCL_TRACE_BUFFER_SIZE,TORCH_FR_DUMP_TEMP_FILE,TORCH_NCCL_DEBUG_INFO_TEMP_FILE,NCCL_IB_HCA,NCCL_SOCKET_IFNAME' \
   bash -c "$GUARDS$MARK"'
     exec uv run python -m torch.distributed.run \
       --nnodes="$NNODES" \
@@ -117,7 +118,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --cpus-per-task=64 --kill-on-bad-exi
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: fe00536052636d5b7f9b35043afcaf7e3081bd88f8fdf8f762a6e547317c74ad
+# The specification, for megatron-ops import; sha256 of the text above: e0a8e1e943931cfc3300c8a113cc067aaaddef2b9ce82bc57a6467ef672c7408
 #| name: site
 #| account: research
 #| partition: prod

@@ -28,7 +28,8 @@ RUN_DIR_HERE=logs/$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}
 mkdir -p "$RUN_DIR_HERE"
 export RUN_DIR=/lustre/alice/Megatron-LM/$RUN_DIR_HERE
 export PYTHONFAULTHANDLER=1 NCCL_DEBUG=WARN NCCL_DEBUG_FILE="$RUN_DIR/nccl.%h.%p.log"
-export TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
+export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_TRACE_BUFFER_SIZE=2000
+export TORCH_FR_DUMP_TEMP_FILE="$RUN_DIR/flight-recorder-" TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$RUN_DIR/flight-recorder-"
 DIRTY=$(git diff --no-ext-diff --no-textconv HEAD 2>/dev/null | sha256sum | cut -c1-12) || DIRTY=unknown
 export DIRTY
 MARK='  # one line a node: what was started there
@@ -135,7 +136,8 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
   -e MASTER_ADDR -e MASTER_PORT -e NNODES -e GPUS_PER_NODE -e WORLD_SIZE -e SLURM_JOB_ID \
   -e SLURM_NODEID -e SLURM_PROCID -e SLURM_NNODES -e SLURM_RESTART_COUNT -e SLURMD_NODENAME -e CUDA_VISIBLE_DEVICES \
   -e RUN_DIR -e DIRTY -e SEEN -e PYTHONFAULTHANDLER -e NCCL_DEBUG -e NCCL_DEBUG_FILE \
-  -e TORCH_NCCL_TRACE_BUFFER_SIZE -e TORCH_NCCL_DUMP_ON_TIMEOUT -e TORCH_NCCL_DEBUG_INFO_TEMP_FILE -e WANDB_RUN_ID -e WANDB_RESUME -e NVTE_FLASH_ATTN \
+  -e TORCH_NCCL_DUMP_ON_TIMEOUT -e TORCH_FR_BUFFER_SIZE -e TORCH_NCCL_TRACE_BUFFER_SIZE -e TORCH_FR_DUMP_TEMP_FILE -e TORCH_NCCL_DEBUG_INFO_TEMP_FILE -e WANDB_RUN_ID \
+  -e WANDB_RESUME -e NVTE_FLASH_ATTN \
   megatron:dev \
   bash -c "$GUARDS$MARK"'
     exec uv run python -m torch.distributed.run \
@@ -148,7 +150,7 @@ srun --ntasks="$NNODES" --ntasks-per-node=1 --kill-on-bad-exit=1 --wait=60 --unb
       "$@"
   ' _ pretrain_gpt.py "${ARGS[@]}"
 
-# The specification, for megatron-ops import; sha256 of the text above: 657f42fcf396eb7b970266bec1b1530fec9191d03bc17ccbe5b1dc5659253a78
+# The specification, for megatron-ops import; sha256 of the text above: a2dc9c419071171d233a823a25b6ea12ceb991603e2abc3db581764a2991fbab
 #| name: lr-sweep
 #| nodes: 2
 #| gpus_per_node: 8
