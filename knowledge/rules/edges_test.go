@@ -82,6 +82,9 @@ func TestRulesOnBothSidesOfTheirLimit(t *testing.T) {
 		{"spec-module-and-name", "llama", "--spec local", megatron.V018, false},
 		{"spec-module-and-name-late", "llama", "--spec local", megatron.V018, true},
 		{"spec-module-and-name-late", "llama", "--spec local", megatron.Main, false},
+		{"spec-module-and-name", "hybrid", "--spec local", megatron.V018, true},
+		{"spec-module-and-name-late", "hybrid", "--spec local", megatron.V018, false},
+		{"spec-module-and-name-late", "hybrid", "--spec local", megatron.V017, true},
 		{"spec-module-and-name", "llama", "--spec module name", megatron.Main, false},
 		{"spec-module-and-name", "bert", "--spec local", megatron.Main, false},
 		{"layers-positive", "dense", "--num-layers 0", megatron.Main, true},
@@ -125,6 +128,8 @@ func TestRulesOnBothSidesOfTheirLimit(t *testing.T) {
 		{"optimized-moe-no-gate", "moe", "!--swiglu " + optimized, megatron.V019, false},
 		{"ramp-up-no-phases", "deep", "--rampup-batch-size 8 8 1000 --phase-transition-iterations 10,20", megatron.V017, true},
 		{"ramp-up-no-phases", "deep", "--rampup-batch-size 8 8 1000", megatron.V016, false},
+		{"ramp-up-has-steps", "deep", "--rampup-batch-size 32 8 1000", megatron.V015, true},
+		{"ramp-up-has-steps", "deep", "--rampup-batch-size 24 8 1000", megatron.V017, false},
 		// Reinforcement learning: 64 samples a step, 128 a generation.
 		{"rl-samples-fill-batches", "dense", rl, megatron.Main, false},
 		{"rl-samples-fill-batches", "dense", rl + "--grpo-group-size 3", megatron.V015, false},

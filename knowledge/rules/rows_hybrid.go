@@ -122,11 +122,14 @@ func chunkRow() row {
 func specWords(id string, severity Severity) row {
 	return row{
 		id: id, flags: "--spec", source: "megatron/core/transformer/spec_utils.py:47", stage: configuring, severity: severity,
-		when:   t("--spec in the GPT and hybrid scripts", "GPT 与混合模型脚本中的 --spec"),
-		must:   t("--spec must be two words: a module and a name in it", "--spec 必须是两个词：模块与其中的名称"),
-		why:    t("the layers are imported from there; the word local belongs to other scripts", "层从该处导入；local 这个词属于其他脚本"),
-		do:     t("write --spec MODULE NAME, or choose the layers with --transformer-impl", "写成 --spec 模块 名称，或用 --transformer-impl 选择层"),
-		broken: func(c *cfg) bool { return c.Spec != nil && len(c.Spec) != 2 && importsSpec(c) },
+		when: t("--spec in the GPT and hybrid scripts", "GPT 与混合模型脚本中的 --spec"),
+		must: t("--spec must be two words: a module and a name in it", "--spec 必须是两个词：模块与其中的名称"),
+		why:  t("the layers are imported from there; the word local belongs to other scripts", "层从该处导入；local 这个词属于其他脚本"),
+		do:   t("write --spec MODULE NAME, or choose the layers with --transformer-impl", "写成 --spec 模块 名称，或用 --transformer-impl 选择层"),
+		broken: func(c *cfg) bool {
+			early := c.Release > megatron.V018 || c.Release == megatron.V018 && c.Entry == "hybrid"
+			return c.Spec != nil && len(c.Spec) != 2 && importsSpec(c) && early == (severity == Error)
+		},
 	}
 }
 

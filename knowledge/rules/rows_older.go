@@ -358,6 +358,8 @@ func rampUpRows() []row {
 		at("ramp-up-samples-not-negative", "407", t("the samples must not be negative", "样本数不能为负"), t("the ramp ends", "递增须有终点"), func(c *cfg) bool { return c.RampupBatchSize[2] < 0 }),
 		at("ramp-up-below-global-batch", "425", t("the start must not be above --global-batch-size", "起始值不能大于 --global-batch-size"), t("the ramp ends there", "递增以其为终点"),
 			func(c *cfg) bool { return start(c) > c.GlobalBatchSize.V }),
+		at("ramp-up-has-steps", "436", t("the start must be below --global-batch-size", "起始值必须小于 --global-batch-size"), t("the samples are divided by the number of steps", "样本数要除以步数"),
+			func(c *cfg) bool { return start(c) > 0 && start(c) == c.GlobalBatchSize.V }),
 		at("ramp-up-whole-increments", "429", t("--global-batch-size less the start must be a multiple of the increment", "--global-batch-size 与起始值之差必须是增量的整数倍"), t("the ramp has whole steps", "递增由整步构成"),
 			func(c *cfg) bool {
 				return c.RampupBatchSize[1] > 0 && start(c) <= c.GlobalBatchSize.V && !multiple(c.GlobalBatchSize.V-start(c), c.RampupBatchSize[1])
