@@ -18,12 +18,31 @@ import (
 var layoutAsked = lazy.New(`\b(?:which|what|best|good|right|optimal|recommend\w*|suggest\w*|choose|pick)\b[^.?!;]{0,48}\b(?:layouts?|parallel\w*|tp|pp|ep|cp)\b` +
 	`|\bhow (?:should|do|would|to|can) (?:i |we |you )?(?:parallel|split|shard|lay)|^\W*(?:tp|pp|ep|cp|layout|parallel\w*)\b[^.?!;]{0,24}\bfor\b` +
 	`|how many (?:\S+ ){0,3}(?:gpus?|cards|nodes|machines|[abh]\d{2,3}s?)\b` +
-	`|\b(?:minimum|fewest|smallest|least) (?:number|count|gpus?|nodes|cards)|\benough\b|\bfits?\b` +
+	`|\b(?:minimum|fewest|smallest|least) (?:number|count|gpus?|nodes|cards)` +
 	`|\b(?:expect\w*|typical|usual|reachable|should|what)\b[^.?!;]{0,32}\b(?:t?flops?|mfu|throughput)\b|\bhow fast\b` +
 	`|\btokens? ?(?:per|/|a) ?s(?:ec\w*)?\b` +
 	`|(?:什么|哪[种个些]?|怎么|如何|怎样|多少|推荐|合适)[^。？；]{0,12}(?:并行|tp|pp|切)|(?:并行|tp|pp|切)[^。？；]{0,12}(?:怎么|如何|多少|几|推荐|合适)` +
-	`|(?:几|多少) ?(?:张|块|台|个)? ?(?:\S+ )?(?:卡|gpu|显卡|节点|机器|[abh]\d{2,3})|至少(?:要|需要)?(?:几|多少)|最少|够(?:吗|不够|用|训)|(?:放|装|跑|训)(?:得|不)(?:下|动|了)` +
+	`|(?:几|多少) ?(?:张|块|台|个)? ?(?:\S+ )?(?:卡|gpu|显卡|节点|机器|[abh]\d{2,3})|至少(?:要|需要)?(?:几|多少)|最少` +
 	`|(?:吞吐|算力利用率|mfu|flops)[^。？；]{0,8}(?:多少|多高|几)|多快`)
+
+// fitAsked matches questions whether something fits or is enough: GPUs, if it names them, or time or data.
+var (
+	fitAsked = lazy.New(`\benough\b|\bfits?\b|够(?:吗|不够|用|训)|(?:放|装|跑|训)(?:得|不)(?:下|动|了)`)
+	gpuSaid  = lazy.New(`\b(?:gpus?|cards?|vram|nodes?)\b|卡|显存|机器|节点`)
+)
+
+// unknownGPU matches names of accelerators as makers form them.
+var unknownGPU = lazy.New(`(?:^|[^a-z0-9])(?:[abhlpv]\d{2,3}|(?:rtx|gtx|mi) ?\d{2,4}|910[a-c]?|[2-5]0[5-9]0)[a-z]*(?:$|[^a-z0-9])` +
+	`|\b(?:amd|ascend|npus?|tpus?|gaudi|dcus?|trainium)|昇腾|寒武纪|海光|沐曦`)
+
+// givenMemory matches a size of memory, which is no part of a GPU's name.
+var givenMemory = lazy.New(`\d+ ?g(?:i?b)?\b`)
+
+// gpuIn returns the GPU that a question names, and whether it names one, known or not.
+func gpuIn(text string) (gpu megatron.GPU, named bool) {
+	gpu, known := megatron.LookupGPU(givenMemory.ReplaceAllString(text, " ") + "-" + strings.ReplaceAll(smallMemory.FindString(text), " ", ""))
+	return gpu, known || unknownGPU.MatchString(text)
+}
 
 // durationAsked matches questions for the time that a number of tokens takes.
 var durationAsked = lazy.New(`\bhow (?:long|many (?:days|hours|weeks))\b|多久|多少天|多长时间|几天`)
@@ -31,7 +50,8 @@ var durationAsked = lazy.New(`\bhow (?:long|many (?:days|hours|weeks))\b|多久|
 // otherSubject matches questions that name a model's sizes but ask about something else: a
 // failure, a speed that is too low, a checkpoint, a command.
 var otherSubject = lazy.New(`\d ?t?flop|\bonly\b|\bloss\b|\bnormal\b|\berrors?\b|\boom\b|out of memory|\bhang|\bstuck|crash|fail|traceback` +
-	`|checkpoint|convert|\bckpt|\bload|\bresum|\bslow|\bnan\b|\bscript|\bcommand|infer|\bserv(?:e|ing)\b|finetun|fine-tun|\bsft\b|\blora\b|\brlhf\b|\bwhy\b` +
+	`|\bhow many \S+ (?:were|did|do (?:i|we) have)\b|checkpoint|convert|\bckpt|\bload|\bresum|\bslow|\bnan\b|\bscript|\bcommand|infer|\bserv(?:e|ing)\b` +
+	`|finetun|fine-tun|\bsft\b|\blora\b|\brlhf\b|\bwhy\b` +
 	`|只有|正常|优化|报错|转换|加载|续训|卡住|挂了|失败|爆显存|为什么|为啥|推理|微调|脚本|命令|权重`)
 
 // smallMemory matches the memory of the smaller A100.
@@ -47,6 +67,20 @@ func numbersIn(text string) (named string) {
 	return named
 }
 
+// computes reports whether a GPU computes with numbers of a type. mxfp8 came with Blackwell.
+func computes(g megatron.GPU, numbers string) bool {
+	switch {
+	case strings.Contains(numbers, "fp4"):
+		return g.FP4 > 0
+	case numbers == "mxfp8":
+		return g.Arch >= 10
+	}
+	return numbers == "" || numbers == "bf16" || g.FP8 > 0
+}
+
+// mostGPUs bounds what is taken for the size of a cluster.
+const mostGPUs = 1 << 18
+
 // largestCluster bounds the search for the fewest GPUs that a model takes.
 const largestCluster = 16384
 
@@ -58,19 +92,33 @@ const usualBatch = 256
 func modelLayout(q *question) string {
 	m, rest, ok := recipes.Named(q.low)
 	tokens := tokensIn(rest)
-	if !layoutAsked.MatchString(q.low) && (tokens == 0 || !durationAsked.MatchString(q.low)) || otherSubject.MatchString(q.low) {
+	if _, _, several := recipes.Named(rest); several || otherSubject.MatchString(q.low) {
+		return "" // an answer on one of several models would be taken for one on all
+	}
+	gpu, named := gpuIn(rest)
+	fit := fitAsked.MatchString(q.low) && (named || gpuSaid.MatchString(q.low))
+	if !fit && !layoutAsked.MatchString(q.low) && (tokens == 0 || !durationAsked.MatchString(q.low)) {
 		return ""
 	}
 	c := readConfig(tokensGiven.ReplaceAllString(rest, " ; ")) // without numbers that are no size of the layout
 	if !ok || c.TP+c.PP+c.CP+c.EP > 0 || c.GBS > 0 && c.MBS > 0 {
 		return ""
 	}
-	gpu, named := megatron.LookupGPU(strings.TrimSuffix(c.GPU, "s") + "-" + smallMemory.FindString(rest))
+	if named && gpu.Name == "" {
+		return "" // neither its memory nor its speed is known
+	}
 	if !named {
 		gpu, _ = megatron.LookupGPU("h100")
 	}
 	w := wanted{model: m, gpu: gpu, perNode: cmp.Or(c.PerNode, recipes.PerNode(gpu.Name)), batch: c.GBS, seq: c.Seq, numbers: numbersIn(rest)}
+	without := "" // the type that the GPU does not compute with
+	if !computes(gpu, w.numbers) {
+		without, w.numbers = w.numbers, ""
+	}
 	gpus := cmp.Or(c.World, c.Nodes*w.perNode)
+	if gpus > mostGPUs {
+		return ""
+	}
 	var options []rules.Option
 	if gpus > 0 {
 		options = w.layouts(gpus)
@@ -83,6 +131,9 @@ func modelLayout(q *question) string {
 	}
 	if !named {
 		head += q.say(" (80 GB; the question names no GPU)", "(80 GB;问题没有说 GPU 型号)")
+	}
+	if without != "" {
+		head += q.say(" (in bf16: it does not compute in %s)", "(用 bf16:它不支持 %s 计算)", without)
 	}
 	if len(options) == 0 {
 		n, _ := w.fewest()
@@ -156,7 +207,13 @@ func (w wanted) layouts(gpus int) []rules.Option {
 // fewest returns the least number of GPUs, of those that people take, on which the model
 // fits, and the layouts there; 0 for none.
 func (w wanted) fewest() (int, []rules.Option) {
+	const optimizer = 12 // bytes of Adam's state a parameter, kept on at least one GPU
+	args, _ := megatron.Parse(megatron.Run{Entry: w.model.Script(), Argv: w.model.Argv(), WorldSize: 1, Arch: w.gpu.Arch})
+	all, _ := args.Effective().Shape().Params()
 	for n := 1; n <= largestCluster; n *= 2 {
+		if all*optimizer > float64(n)*w.gpu.MemoryGiB*(1<<30) {
+			continue // the search is slowest where nothing fits
+		}
 		if options := w.layouts(n); len(options) > 0 {
 			return n, options
 		}
@@ -182,9 +239,17 @@ func (w wanted) duration(q *question, tokens float64, o rules.Option, gpus int) 
 		return ""
 	}
 	days := tokens / w.tokensPerSecond(o) / (24 * 60 * 60)
-	return q.say("About %.3g days (%.3g to %.3g) for %[5]g billion tokens on %[4]d GPUs without pauses; saving, evaluation and restarts come on top.\n",
-		"约 %.3g 天(%.3g 至 %.3g):%[4]d 张 GPU 不间断训练 %[6]g 亿 token;保存、评测和重启另计。\n",
-		days, days*o.TFLOPs/o.High, days*o.TFLOPs/o.Low, gpus, tokens/1e9, tokens/1e8)
+	return q.say("About %s days (%s to %s) for %[5]g billion tokens on %[4]d GPUs without pauses; saving, evaluation and restarts come on top.\n",
+		"约 %s 天(%s 至 %s):%[4]d 张 GPU 不间断训练 %[6]g 亿 token;保存、评测和重启另计。\n",
+		inWords(days), inWords(days*o.TFLOPs/o.High), inWords(days*o.TFLOPs/o.Low), gpus, tokens/1e9, tokens/1e8)
+}
+
+// inWords writes a number with three digits or, if it is larger, as a whole one.
+func inWords(n float64) string {
+	if n >= 100 {
+		return fmt.Sprintf("%.0f", n)
+	}
+	return fmt.Sprintf("%.3g", n)
 }
 
 // command returns the command that tries all layouts.

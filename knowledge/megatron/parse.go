@@ -45,7 +45,8 @@ type ParseError struct {
 	Flag string
 	// Values are the rejected words.
 	Values []string
-	// Known is the flag's definition; zero for an unknown flag.
+	// Known is the flag's definition; zero for an unknown flag, unless another entry
+	// script knows it.
 	Known Flag
 	// Nearest are existing flags whose names are similar to an unknown flag's.
 	Nearest []string
@@ -69,6 +70,12 @@ func KnownEntry(entry string) bool {
 		return true
 	}
 	return false
+}
+
+// adds reports whether the entry script adds the flag to Megatron's own. Only the GPT
+// and the hybrid script add those of ModelOpt.
+func (a *Args) adds(f *Flag) bool {
+	return !strings.HasPrefix(f.Group, "modelopt") || a.Run.Entry != "t5" && a.Run.Entry != "bert"
 }
 
 type parser struct {
@@ -115,6 +122,11 @@ func (p *parser) parse() {
 			j++
 		}
 		at, ok := index[name]
+		if ok && !p.args.adds(&flagTable[at]) {
+			p.fail(ParseError{Fault: UnknownFlag, Flag: name, Values: p.argv[i:j], Known: flagTable[at]})
+			i = j
+			continue
+		}
 		if !ok {
 			if word == "-h" || word == "--help" {
 				p.fail(ParseError{Fault: AsksForHelp, Flag: word})

@@ -167,12 +167,15 @@ type spelling struct {
 	model Model
 }
 
+// sibling matches what follows a model's name in the name of another model of its family.
+var sibling = lazy.New(`^[-_ ]?(?:vl|vision|omni|audio|lite|mini|next|embedding)\b`)
+
 // Named returns the model with the longest name in a text in lower case, and the text
 // without the name.
 func Named(text string) (m Model, rest string, ok bool) {
 	from, to := 0, 0
 	for _, s := range spelled() {
-		if at := s.name.FindStringSubmatchIndex(text); at != nil && at[3]-at[2] > to-from {
+		if at := s.name.FindStringSubmatchIndex(text); at != nil && at[3]-at[2] > to-from && !sibling.MatchString(text[at[3]:]) {
 			m, from, to, ok = s.model, at[2], at[3], true
 		}
 	}

@@ -136,6 +136,7 @@ func TestNamed(t *testing.T) {
 		"gpt-oss 120b":                           "gpt-oss-120b",
 		"a 70b model, or llama 70b":              "",
 		"deepseek v3.9 and llama3 7b":            "",
+		"qwen2.5-7b-vl or deepseek v3 lite":      "",
 		"qwen2.5-7b-instruct and qwen2.5-72b ok": "qwen2.5-72b",
 	} {
 		m, rest, ok := Named(text)

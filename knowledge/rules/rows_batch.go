@@ -1,7 +1,12 @@
 package rules
 
 import (
+	"slices"
+	"strconv"
+	"strings"
+
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
 func batchRows() []row {
@@ -19,6 +24,14 @@ func batchRows() []row {
 		gone("batch-size-gone", "--batch-size", "--micro-batch-size", "591", func(c *cfg) bool { return c.BatchSize.OK }),
 		gone("warmup-gone", "--warmup", "--lr-warmup-fraction", "594", func(c *cfg) bool { return c.Warmup.OK }),
 		gone("model-parallel-size-gone", "--model-parallel-size", "--tensor-model-parallel-size", "597", func(c *cfg) bool { return c.ModelParallelSize.OK }),
+		{
+			id: "phase-transitions-whole", flags: "--phase-transition-iterations", source: inArgs + "690", effect: ChangesExperiment,
+			when:   t("--phase-transition-iterations", ""),
+			must:   t("the iterations must be whole numbers with commas between them", "迭代步数必须是用逗号分隔的整数"),
+			why:    t("Megatron converts each part to a number", "Megatron 会把每一段转换成整数"),
+			do:     t("write 1000,2000", "写成 1000,2000"),
+			broken: func(c *cfg) bool { return !wholeNumbers(c.PhaseTransitionIterations) },
+		},
 		{
 			id: "micro-batch-given", flags: "--micro-batch-size", source: inArgs + "693", effect: ChangesExperiment,
 			when:   t("always", "任何情况"),
@@ -176,4 +189,13 @@ func fixBatch(batch, step int) lang.Text {
 		return t("use %d (a multiple of %d)", "改用 %d（%d 的倍数）").With(above, step)
 	}
 	return t("use %d or %d (multiples of %d)", "改用 %d 或 %d（%d 的倍数）").With(below, above, step)
+}
+
+// wholeNumbers reports whether a list with commas has whole numbers only. A list that
+// is not given or empty is not read.
+func wholeNumbers(list megatron.Opt[string]) bool {
+	return list.V == "" || !slices.ContainsFunc(strings.Split(list.V, ","), func(part string) bool {
+		_, err := strconv.Atoi(strings.TrimSpace(part))
+		return err != nil
+	})
 }

@@ -59,6 +59,12 @@ func dataRows() []row {
 			broken: func(c *cfg) bool { return c.FimData && c.MockData },
 		},
 		{
+			id: "fim-no-legacy-tokenizer", flags: "--legacy-tokenizer --fim-data", source: inArgs + "1067", until: megatron.V016, effect: ChangesExperiment,
+			when: t("--fim-data", ""), must: t("--legacy-tokenizer must not be given", "不能使用 --legacy-tokenizer"),
+			why: t("the old tokenizers have no tokens for the middle", "旧分词器没有填充中间所需的词元"), do: t("drop --legacy-tokenizer", "去掉 --legacy-tokenizer"),
+			broken: func(c *cfg) bool { return c.FimData && c.LegacyTokenizer },
+		},
+		{
 			id: "fim-rate", flags: "--fim-rate --fim-data", source: inArgs + "1693",
 			when: t("--fim-data", ""), must: t("--fim-rate must be given and not 0", "必须给非 0 的 --fim-rate"),
 			why: t("it is the share of samples that are rearranged", "它是被重排的样本比例"), do: t("add --fim-rate 0.5", "加上 --fim-rate 0.5"),

@@ -103,3 +103,37 @@ func hybridRows() []row {
 func autoSplit(c *cfg) bool {
 	return c.Entry == "hybrid" && c.Hybrid != nil && c.Hybrid.Segments == 1 && c.PP > 1
 }
+
+// chunkRow is the rule for the chunks that the fused linear attention computes again.
+func chunkRow() row {
+	const chunks, kernel = "--gdp-num-chunk-states-to-recompute", "--gdp-cutedsl-kernel"
+	return row{
+		id: "gdp-chunks-in-range", flags: chunks + " " + kernel, source: inConfig + "2197",
+		when: t(kernel, ""), must: t(chunks+" must be 0 to 64", chunks+" 必须在 0 到 64 之间"),
+		why: t("the kernel holds at most 64 chunks", "内核最多容纳 64 个块"), do: t("give 0 to 64", "取 0 到 64"),
+		broken: func(c *cfg) bool {
+			return c.GdpCutedslKernel && (c.GdpNumChunkStatesToRecompute < 0 || c.GdpNumChunkStatesToRecompute > 64)
+		},
+	}
+}
+
+// specWords is the rule for the words of --spec. Up to 0.18 a GPT model's layers are
+// imported only when the model is built.
+func specWords(id string, severity Severity) row {
+	return row{
+		id: id, flags: "--spec", source: "megatron/core/transformer/spec_utils.py:47", stage: configuring, severity: severity,
+		when: t("--spec in the GPT and hybrid scripts", "GPT 与混合模型脚本中的 --spec"),
+		must: t("--spec must be two words: a module and a name in it", "--spec 必须是两个词：模块与其中的名称"),
+		why:  t("the layers are imported from there; the word local belongs to other scripts", "层从该处导入；local 这个词属于其他脚本"),
+		do:   t("write --spec MODULE NAME, or choose the layers with --transformer-impl", "写成 --spec 模块 名称，或用 --transformer-impl 选择层"),
+		broken: func(c *cfg) bool {
+			early := c.Release > megatron.V018 || c.Release == megatron.V018 && c.Entry == "hybrid"
+			return c.Spec != nil && len(c.Spec) != 2 && importsSpec(c) && early == (severity == Error)
+		},
+	}
+}
+
+// importsSpec reports whether the entry script imports the layers that --spec names.
+func importsSpec(c *cfg) bool {
+	return (c.Entry == "gpt" || c.Entry == "hybrid" && c.TransformerImpl != "inference_optimized") && !c.UseLegacyModels
+}

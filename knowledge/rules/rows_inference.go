@@ -2,8 +2,6 @@ package rules
 
 import (
 	"slices"
-
-	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
 // inferenceRows check modes that training runs seldom use: inference-optimised
@@ -63,7 +61,7 @@ func inferenceRows() []row {
 			id: "optimized-moe-gated-backend", flags: "--inference-grouped-gemm-backend --swiglu " + impl, source: inConfig + "1622", when: expertLayers,
 			must: t("a gated activation needs --inference-grouped-gemm-backend torch or vllm", "门控激活需要 --inference-grouped-gemm-backend torch 或 vllm"), why: kernels, do: t("use --inference-grouped-gemm-backend vllm", "改用 --inference-grouped-gemm-backend vllm"),
 			broken: experts(func(c *cfg) bool {
-				return c.Gated && (c.Release < megatron.Main || !slices.Contains([]string{"torch", "vllm"}, c.InferenceGroupedGemmBackend))
+				return c.Gated && !slices.Contains([]string{"torch", "vllm"}, c.InferenceGroupedGemmBackend)
 			}),
 		},
 		{

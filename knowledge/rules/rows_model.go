@@ -27,6 +27,14 @@ func modelRows() []row {
 			do:     t("add --num-layers", "加上 --num-layers"),
 			broken: func(c *cfg) bool { return !c.NumLayers.OK },
 		},
+		{
+			id: "layers-positive", flags: "--num-layers", source: "megatron/core/utils.py:869", stage: configuring, effect: ChangesExperiment, after: "layers-given",
+			when:   t("always", "任何情况"),
+			must:   t("--num-layers must be above 0", "--num-layers 必须大于 0"),
+			why:    t("the width of the output weights' initialisation is divided by the number of layers", "输出权重初始化的宽度要除以层数"),
+			do:     t("give the model's number of layers", "给出模型的层数"),
+			broken: func(c *cfg) bool { return c.NumLayers.OK && c.NumLayers.V < 1 && c.Hybrid == nil },
+		},
 		required("hidden-size-given", "--hidden-size", func(c *cfg) bool { return c.HiddenSize.OK }),
 		required("attention-heads-given", "--num-attention-heads", func(c *cfg) bool { return c.NumAttentionHeads.OK }),
 		required("max-position-given", "--max-position-embeddings", func(c *cfg) bool { return c.MaxPositionEmbeddings.OK }),
@@ -350,6 +358,25 @@ func modelRows() []row {
 			do:     t("drop --rotary-interleaved", "去掉 --rotary-interleaved"),
 			broken: func(c *cfg) bool { return c.MultiLatentAttention && c.RotaryInterleaved },
 		},
+		{
+			id: "cached-latents-no-rope-fusion", flags: "--no-rope-fusion --cache-mla-latents --multi-latent-attention", source: inConfig + "3352",
+			when: t("--cache-mla-latents with --multi-latent-attention", "--cache-mla-latents 且 --multi-latent-attention"),
+			must: t("--no-rope-fusion must be given", "必须加 --no-rope-fusion"),
+			why:  t("the fused rope kernel, on by default, has no form for cached latents", "默认启用的融合 rope 内核不支持缓存的潜变量"),
+			do:   t("add --no-rope-fusion, or drop --cache-mla-latents, which training does not use", "加 --no-rope-fusion，或去掉训练用不到的 --cache-mla-latents"),
+			broken: func(c *cfg) bool {
+				return c.MultiLatentAttention && c.ApplyRopeFusion && c.CacheMlaLatents
+			},
+		},
+		{
+			id: "no-xavier-init", flags: "--init-method-xavier-uniform", source: inUtils + "376", effect: ChangesExperiment,
+			when: t("always", "任何情况"), must: t("--init-method-xavier-uniform must not be given", "不能使用 --init-method-xavier-uniform"),
+			why: t("it sets scaled_init_method, a field that the model configuration does not have: the job ends with a TypeError",
+				"它会设置模型配置中不存在的字段 scaled_init_method，作业以 TypeError 结束"),
+			do:     t("drop it, and choose the width of the normal initialisation with --init-method-std", "去掉它，用 --init-method-std 选择正态初始化的宽度"),
+			broken: func(c *cfg) bool { return c.InitMethodXavierUniform },
+		},
+		specWords("spec-module-and-name", Error), chunkRow(),
 		{
 			id: "mla-rope-fusion-needs-yarn", flags: "--no-rope-fusion --rope-type --multi-latent-attention", source: inConfig + "3346",
 			when: t("--multi-latent-attention with rope fusion (the default)", "--multi-latent-attention 且启用 RoPE 融合（默认）"),

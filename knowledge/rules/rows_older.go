@@ -21,15 +21,32 @@ func olderRows() []row {
 	return topics("older releases", slices.Concat(
 		last(megatron.V015, onlyIn015()...),
 		last(megatron.V016, until016()...),
+		last(megatron.V016, reinforcementUntil016()...),
 		last(megatron.V017, until017()...),
 		last(megatron.V017, rampUpRows()...),
 		last(megatron.V017, legacyModelRows()...),
 		last(megatron.V018, until018()...),
+		last(megatron.V019, until019()...),
 	))
 }
 
 func onlyIn015() []row {
+	const retriever = "--retro-add-retriever"
+	retro := func(id, flags, line string, must, do lang.Text, broken func(*cfg) bool) row {
+		return row{
+			id: id, flags: flags + " " + retriever, source: inArgs + line, effect: ChangesExperiment, when: t(retriever, ""), must: must,
+			why: t("the retrieval model of 0.15 supports no other case", "0.15 的检索模型只支持这种情形"), do: do,
+			broken: func(c *cfg) bool { return c.RetroAddRetriever && broken(c) },
+		}
+	}
 	return []row{
+		retro("retro-needs-samples", "--train-samples", "983", t("--train-samples must be given", "必须给 --train-samples"),
+			t("drop "+retriever+", or give --train-samples, which the folder of --retro-project-dir sets", "去掉 "+retriever+"，或给出 --train-samples（--retro-project-dir 的目录会设定它）"),
+			func(c *cfg) bool { return !c.TrainSamples.OK && !c.RetroProjectDir.OK }),
+		retro("retro-no-sequence-parallel", "--sequence-parallel", "987", t("--sequence-parallel must be off", "不能使用 --sequence-parallel"),
+			t("drop one of the two", "去掉其中之一"), func(c *cfg) bool { return c.SequenceParallel }),
+		retro("retro-no-pipeline", "--pipeline-model-parallel-size", "991", t("PP must be 1", "PP 必须为 1"),
+			t("use --pipeline-model-parallel-size 1", "改用 --pipeline-model-parallel-size 1"), func(c *cfg) bool { return c.PP > 1 }),
 		{
 			id: "experts-no-spec", flags: "--spec --num-experts", source: inArgs + "1027", effect: ChangesExperiment,
 			when: t("--num-experts", ""), must: t("--spec must not be given", "不能使用 --spec"),
@@ -211,6 +228,22 @@ func until017() []row {
 	const muon = "--optimizer"
 	return []row{
 		{
+			id: "graph-scope-full-alone", flags: "--cuda-graph-scope", source: inArgs + "1586",
+			when: t("--cuda-graph-scope full", ""), must: t("full must be the only value", "full 必须是唯一取值"),
+			why: t("it means the whole layer", "它表示整层"), do: t("leave --cuda-graph-scope out: that is the whole layer", "去掉 --cuda-graph-scope：即整层"),
+			broken: func(c *cfg) bool {
+				return slices.Contains(c.Asked.CudaGraphScope, "full") && len(c.Asked.CudaGraphScope) > 1
+			},
+		},
+		{
+			id: "dynamic-inference-block", flags: "--inference-dynamic-batching-block-size --inference-dynamic-batching", source: inArgs + "1456",
+			when: t("--inference-dynamic-batching", ""), must: t("the block size must be a multiple of 256", "块大小必须是 256 的整数倍"),
+			why: t("the attention kernel reads its cache in blocks of 256 tokens", "注意力内核按 256 个词元的块读取缓存"), do: t("use --inference-dynamic-batching-block-size 256", "改用 --inference-dynamic-batching-block-size 256"),
+			broken: func(c *cfg) bool {
+				return c.InferenceDynamicBatching && !multiple(c.InferenceDynamicBatchingBlockSize, 256)
+			},
+		},
+		{
 			id: "muon-no-distributed-optimizer", flags: "--use-distributed-optimizer " + muon, source: inArgs + "1490",
 			when: t("--optimizer muon or dist_muon", "--optimizer 为 muon 或 dist_muon"), must: t("--use-distributed-optimizer must be off", "不能使用 --use-distributed-optimizer"),
 			why: t("a step of Muon needs whole matrices, which the sharded optimizer cuts", "Muon 的一步需要完整矩阵，而分片优化器会切开它"), do: t("drop it; dist_muon shards whole layers", "去掉该参数；dist_muon 按整层分片"),
@@ -314,11 +347,19 @@ func rampUpRows() []row {
 			why: t("the start, the increment and the samples of the ramp", "起始值、增量与递增所用样本数"), do: t("give START INCREMENT SAMPLES", "写成 起始 增量 样本数"),
 			broken: func(c *cfg) bool { return c.RampupBatchSize != nil && len(c.RampupBatchSize) != 3 },
 		},
+		{
+			id: "ramp-up-no-phases", flags: ramp + " --phase-transition-iterations", source: inArgs + "560", effect: ChangesExperiment,
+			when: t("--phase-transition-iterations", ""), must: t(ramp+" must not be given", "不能使用 "+ramp),
+			why: t("phases count iterations of one size", "阶段按同样大小的迭代计数"), do: t("drop one of the two", "去掉其中之一"),
+			broken: func(c *cfg) bool { return c.PhaseTransitionIterations.V != "" && c.RampupBatchSize != nil },
+		},
 		at("ramp-up-start-positive", "401", t("the start must be above 0", "起始值必须大于 0"), t("a step holds samples", "每步都有样本"), func(c *cfg) bool { return start(c) <= 0 }),
 		at("ramp-up-increment-positive", "404", t("the increment must be above 0", "增量必须大于 0"), t("the ramp rises", "批大小递增"), func(c *cfg) bool { return c.RampupBatchSize[1] <= 0 }),
 		at("ramp-up-samples-not-negative", "407", t("the samples must not be negative", "样本数不能为负"), t("the ramp ends", "递增须有终点"), func(c *cfg) bool { return c.RampupBatchSize[2] < 0 }),
 		at("ramp-up-below-global-batch", "425", t("the start must not be above --global-batch-size", "起始值不能大于 --global-batch-size"), t("the ramp ends there", "递增以其为终点"),
 			func(c *cfg) bool { return start(c) > c.GlobalBatchSize.V }),
+		at("ramp-up-has-steps", "436", t("the start must be below --global-batch-size", "起始值必须小于 --global-batch-size"), t("the samples are divided by the number of steps", "样本数要除以步数"),
+			func(c *cfg) bool { return start(c) > 0 && start(c) == c.GlobalBatchSize.V }),
 		at("ramp-up-whole-increments", "429", t("--global-batch-size less the start must be a multiple of the increment", "--global-batch-size 与起始值之差必须是增量的整数倍"), t("the ramp has whole steps", "递增由整步构成"),
 			func(c *cfg) bool {
 				return c.RampupBatchSize[1] > 0 && start(c) <= c.GlobalBatchSize.V && !multiple(c.GlobalBatchSize.V-start(c), c.RampupBatchSize[1])
@@ -349,9 +390,31 @@ func legacyModelRows() []row {
 	}
 }
 
+func until019() []row {
+	const impl = "--transformer-impl"
+	return []row{{
+		id: "optimized-moe-no-gate", flags: "--swiglu --num-experts " + impl, source: inConfig + "1490", effect: ChangesExperiment,
+		when: t(impl+" inference_optimized with experts", impl+" inference_optimized 且为 MoE"), must: t("--swiglu must be off", "不能使用 --swiglu"),
+		why: t("its fused kernels order the two halves of a gated layer otherwise; 0.17 refuses it with local CUDA graphs only", "其融合内核对门控层两半的排列不同；0.17 只在使用 local CUDA graph 时拒绝"),
+		do:  t("use "+impl+" transformer_engine for training", "训练请用 "+impl+" transformer_engine"),
+		broken: func(c *cfg) bool {
+			return c.TransformerImpl == "inference_optimized" && c.Experts != 0 && c.Gated && (c.Release > megatron.V017 || c.CudaGraphImpl == "local")
+		},
+	}, {
+		id: "single-grouped-weight-needs-fuser", flags: "--use-transformer-engine-op-fuser --moe-single-grouped-weight", source: inConfig + "1580",
+		when: t("--moe-single-grouped-weight", ""), must: t("--use-transformer-engine-op-fuser must be given", "必须加 --use-transformer-engine-op-fuser"),
+		why: t("0.19 splits the weight into the experts' tensors otherwise", "否则 0.19 会把权重拆成各专家的张量"),
+		do:  t("add --use-transformer-engine-op-fuser, or drop --moe-single-grouped-weight", "加 --use-transformer-engine-op-fuser，或去掉 --moe-single-grouped-weight"),
+		broken: func(c *cfg) bool {
+			return c.MoeSingleGroupedWeight && !c.UseTransformerEngineOpFuser
+		},
+	}}
+}
+
 func until018() []row {
 	const mode = "--deterministic-mode"
 	return []row{
+		specWords("spec-module-and-name-late", Warning),
 		{
 			id: "deterministic-no-flash", flags: "--use-flash-attn " + mode, source: inArgs + "1537", effect: ChangesExperiment,
 			when: t(mode, ""), must: t("--use-flash-attn must be off", "不能使用 --use-flash-attn"),

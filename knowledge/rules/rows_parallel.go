@@ -185,6 +185,14 @@ func parallelRows() []row {
 			broken: func(c *cfg) bool { return !c.UseSharp && c.SharpEnabledGroup.OK },
 		},
 		{
+			id: "no-sharp", flags: "--use-sharp", source: inState + "1806",
+			when:   t("always", "任何情况"),
+			must:   t("--use-sharp must not be given", "不能使用 --use-sharp"),
+			why:    t("since 0.19 the SHARP set-up asks for a process group that is made only later", "自 0.19 起，SHARP 的准备步骤要用到之后才创建的进程组"),
+			do:     t("drop --use-sharp, or use Megatron 0.18", "去掉 --use-sharp，或使用 Megatron 0.18"),
+			broken: func(c *cfg) bool { return c.UseSharp },
+		},
+		{
 			id: "sharp-replica-needs-instances", flags: "--sharp-enabled-group --num-distributed-optimizer-instances", source: inState + "785",
 			when: t("--use-sharp --sharp-enabled-group dp_replica", ""),
 			must: t("--num-distributed-optimizer-instances must be above 1", "--num-distributed-optimizer-instances 必须大于 1"),

@@ -185,7 +185,7 @@ var table = sync.OnceValue(func() []row {
 		parallelRows(), modelRows(), activationRows(), batchRows(), scheduleRows(), connectionRows(), fsdpRows(),
 		sequenceRows(), pipelineRows(), hybridRows(), expertRows(), expertOverlapRows(), precisionRows(), optimizerRows(),
 		graphRows(), recomputeRows(), inferenceRows(), checkpointRows(), overlapRows(), dataRows(),
-		noteRows(), launchRows(), aroundRows(), imageRows(), olderRows(),
+		noteRows(), launchRows(), reinforcementRows(), aroundRows(), imageRows(), olderRows(),
 	)
 	for i := range rows {
 		r := &rows[i]

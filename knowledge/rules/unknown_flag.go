@@ -15,6 +15,10 @@ func unknownFlag(e megatron.ParseError, release megatron.Release) (message, fix 
 		which = t("Megatron "+release.String(), "Megatron "+release.String())
 	}
 	message = lang.Text{EN: "%s has no flag %s", ZH: "%s 没有参数 %s"}.With(which, e.Flag)
+	if e.Known.Name != "" {
+		return t("this entry script has no flag %s: only those for GPT and hybrid models add the flags of ModelOpt", "该入口脚本没有参数 %s：只有 GPT 与混合模型的脚本会加入 ModelOpt 的参数").With(e.Flag),
+			t("leave it out", "去掉该参数")
+	}
 	spans := megatron.FlagHistory(e.Flag)
 	if len(spans) == 0 {
 		fix = t("remove it", "去掉它")

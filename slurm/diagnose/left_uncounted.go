@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
@@ -16,7 +17,7 @@ func (j *job) leftUncounted(live []*scan.Event) (laggard, bool) {
 			complaints++
 		}
 	}
-	r := j.untoldTask()
+	r := j.untoldTask(live)
 	if len(j.launchers()) > 0 {
 		r = j.untoldProcess(complaints)
 	}
@@ -24,9 +25,16 @@ func (j *job) leftUncounted(live []*scan.Event) (laggard, bool) {
 }
 
 // untoldTask returns the only rank on whose exit srun does not report, where every task is a rank; else -1.
-// srun reports on each task that exits with a code of its own or by a signal.
-func (j *job) untoldTask() int {
+// srun reports on each task that exits with a code of its own or by a signal. One that neither complained nor was told to
+// end may be the one that the others lost; the untold one may have caught SIGTERM.
+func (j *job) untoldTask(live []*scan.Event) int {
 	told, _ := j.reportedRanks()
+	complains := complaining(live)
+	for _, e := range live {
+		if len(e.Tasks) > 0 && !scan.ToldToEnd(e.Exit) && slices.ContainsFunc(e.Tasks, func(t int) bool { return !complains[t] }) {
+			return -1
+		}
+	}
 	if world := j.ranks(); j.taskRank && world > 2 && len(told) == world-1 {
 		for r := range world {
 			if _, ok := told[r]; !ok {

@@ -34,6 +34,7 @@ func TestTheRankForWhichNobodyAccountsLeft(t *testing.T) {
 		"srun, and two tasks of six":       {steps + below("0", lost) + one + strings.ReplaceAll(ended, "3,5", "5"), nil},
 		"srun, and no task":                {steps + below("0", lost) + one + strings.ReplaceAll(ended, "3,5", "3-5"), nil},
 		"srun, and the one that complains": {steps + below("0", lost) + below("4", lost) + one + ended, nil},
+		"srun, and others left before":     {steps + below("0", lost) + one + strings.ReplaceAll(ended, "Terminated", "Exited with exit code 1"), nil},
 		"torchrun, and one of two":         {two, 2},
 		"torchrun that ended it":           {two + below("1", closing), nil},
 		"torchrun, and it complains":       {two + below("1", lost), nil},
