@@ -47,9 +47,9 @@ var redirectTexts = map[destination]lang.Text{
 	},
 	toLive: {
 		EN: "I can't tell from here: passages hold no live data. Ask the cluster: `list`, `status JOB`, `diagnose JOB`, `logs JOB`, `nodes`, " +
-			"`partitions`, `queue` (or `squeue`, `sinfo`, `sshare -U`).",
+			"`partitions`, `queue` (or `squeue`, `scontrol show job JOB`, `sinfo`, `sshare -U`).",
 		ZH: "这里无法回答：内容里没有集群的实时数据。请查询集群：`list`、`status JOB`、`diagnose JOB`、`logs JOB`、`nodes`、" +
-			"`partitions`、`queue`（或 `squeue`、`sinfo`、`sshare -U`）。",
+			"`partitions`、`queue`（或 `squeue`、`scontrol show job JOB`、`sinfo`、`sshare -U`）。",
 	},
 	toMeasure: {
 		EN: "I don't know: such a number has to be measured on your cluster. `--log-throughput` logs the TFLOP/s of a run; " +
