@@ -26,7 +26,7 @@ var slurmPatterns = []pattern{
 			"|unexpected reboot|node is down|nodes are down|node unexpectedly rebooted|slurmd could not|unable to confirm allocation|lost connection to"),
 		`nodes? \S+ (is |are )?(not responding|still not ready)|allocation \d+ has been revoked|job credential (expired|revoked)` +
 			`|io error with slurmstepd|task launch for .*failed on node|unexpected(ly)? reboot|nodes? (\S+ )?(is|are) down|communication connection failure` +
-			`|lost connection to (node|slurmd)|^srun: error: tasks? \S+ launch failed: `,
+			`|lost connection to (node|slurmd)|^srun: error: tasks? \S+ launch failed: (error configuring interconnect|plugin init|user not found|invalid job cred)`,
 	},
 	// This row outweighs those of srun's refusals, which begin with the same words.
 	{

@@ -89,7 +89,9 @@ func closes(text string) bool {
 // takenBack reports whether a line says that something is not done, or only that a round is; or is an
 // echo command, which a workflow prints before it runs the command.
 func takenBack(text string) bool {
-	return unfinished.MatchString(text) || badEnd.MatchString(text) || ofRound.MatchString(text) || strings.HasPrefix(text, "echo ") || strings.HasPrefix(text, "printf ")
+	read := readIn.FindStringSubmatch(text)
+	return read != nil && !doneWords.MatchString(read[1]) || unfinished.MatchString(text) ||
+		badEnd.MatchString(text) || ofRound.MatchString(text) || strings.HasPrefix(text, "echo ") || strings.HasPrefix(text, "printf ")
 }
 
 // saysEnd reports whether a line, without the rules around it, says that the run ended, as opposed to a
@@ -236,8 +238,8 @@ func (f *Facts) Ending() (e Ending) {
 		if pattern.WarningLevel.MatchString(text) {
 			continue
 		}
-		if k < len(last)-1 && strings.HasSuffix(text, "...") && !endWords(text) && !lastAct.MatchString(text) {
-			e.Said = false // the next part of the work begins
+		if k < len(last)-1 && nextPart(text) {
+			e.Said = false
 		}
 		if !new(usage).has(text) && (k < len(last)-1 || !heads.MatchString(text)) && (pattern.FormOf(text) != pattern.Inert || banner(text)) {
 			e.Said = e.Said || f.saysEnd(m, text)
@@ -327,15 +329,19 @@ var Killed = lazy.New(`^(?:\S+: line \d+: +\d+ |\[?[\d-]+[ T][\d:.,]+(?:Z|[+-][\
 	`|^(?:\S+[:：] ?行 ?\d+[:：] *\d+ )?(?:已杀死|已终止|段错误|总线错误|已放弃|已中止|非法指令|浮点数例外)(?: *[(（]核心已转储[)）])?(?:$|  )`)
 
 // ready matches the beginnings of words for preparations.
-const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|start|open|log(?:ged|in)|authenticat|download|fetch|mount|pars|read|resolv|push|upload)`
+const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|start|open|log(?:ged|in)|authenticat|download|fetch|mount|pars|read|restor|resolv|push|upload)`
 
 // unfinished matches words that negate the words of an end beside them.
 var unfinished = lazy.New(`(?i)(?:(?:\bnot|n't|\bnever)[ -]?(?:yet |been |be |fully )*|\bun-?|\bin-?)(?:done|finish(?:ed)?|complete\w*|success\w*|saved|written)\b|` +
 	`\b(?:will|would|to|can|should) be\b|` +
 	`\b(?:start-?up|warm-?up|set-?up|initiali[sz]ation) (?:complete|done|finish)|` +
 	`\b` + ready + `\w* success(?:ful(?:ly)?)?\b|\b(?:successfully|finished|done|completed?) ` + ready + `|(?-i:^Done \(t=[\d.]+s\))|` + // pycocotools, about an index
-	`\b(?:loaded|restored|initiali[sz]ed)\b.*\bsuccess(?:ful(?:ly)?)?\b|<All keys matched successfully>|` + // load_state_dict
+	`<All keys matched successfully>|` + // load_state_dict
 	`\bfinished with status 'done'|\bwritten (?:in|by)\b|Run data is saved|Adding directory to artifact|未|失败|fail|error|cannot|could not`)
+
+// readIn matches what was read in successfully, where the work begins, and all before "successfully". Words
+// of an end there outweigh it: "model loaded, training completed successfully".
+var readIn = lazy.New(`(?i)^(.*\b(?:loaded|restored|initiali[sz]ed)\b.*)\bsuccess(?:ful(?:ly)?)?\b`)
 
 // levelled matches what loggers write before a message: a time, names and a level.
 const levelled = `[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|SUCCESS)\b[\W\d]*(?:[\w.]+(?::| -)[\W\d]*)?)?`

@@ -115,7 +115,7 @@ func (s *scanner) leftByWorkers(e *Event) {
 		return
 	}
 	for _, o := range s.Events {
-		if o.Tag == e.Tag && o.Class == outcome.Segfault && o.Weight == pattern.Aborted {
+		if o.Tag == e.Tag && strings.Contains(o.Text, "terminate called without an active exception") {
 			o.Superseded = true
 		}
 	}

@@ -111,11 +111,19 @@ func TestWhatTheLastLinesTell(t *testing.T) {
 		"[INFO] " + saved + "[INFO] evaluating 79 x 79 blocks...\n":        nothing,
 		saved + "INFO:root:M step...\n" + note:                             nothing, saved + "Saving the plots...\n" + note: said, done + "M step...\n" + note: sure,
 		saved + "INFO:root:Computing 9 blocks\n": nothing,
+		// What handles results is no further part of the work.
+		saved + "Plotting the losses...\n" + note:                              said,
+		saved + "2026-03-04 10:00:00 - INFO - Uploading the plots...\n" + note: said,
+		saved + "Cleaning the texts...\n":                                      nothing,
+		saved + "Training the second one...\n" + note:                          nothing,
 		// What was read in is where the work begins.
-		"INFO:root:loaded the encoder of epoch 66: <All keys matched successfully>\n" + note: nothing,
-		"Restored 12 tables, all were checked successfully\n" + note:                         nothing,
-		"Stored 12 tables, all were checked successfully\n" + note:                           said,
-		saved + "evaluating, finished 9/9 ...\n":                                             said,
+		"INFO:root:loaded the encoder of epoch 66: <All keys matched successfully>\n" + note:    nothing,
+		"Restored 12 tables, all were checked successfully\n" + note:                            nothing,
+		"Stored 12 tables, all were checked successfully\n" + note:                              said,
+		"The encoder was successfully restored from encoder.nemo\n" + note:                      nothing,
+		"Training finished; the weights initialized at random were saved successfully\n" + note: said,
+		"Best model loaded, training completed successfully\n" + note:                           said,
+		saved + "evaluating, finished 9/9 ...\n":                                                said,
 		// The bar of the loop around loops that have bars of the same name.
 		rounds("100%|####| 58/58 [03:01<00:00, 3.1s/it]\nA note on it\n", 6) + "100%|####| 34/34 [1:46:10<00:00, 610.9s/it]\n":                {Counted: true, Full: true},
 		rounds("100%|####| 58/58 [03:01<00:00, 3.1s/it]\nA note on it\n", 6) + "100%|####| 34/34 [12:00<00:00, 21.2s/it]\n":                   nothing,

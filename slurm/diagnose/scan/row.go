@@ -114,8 +114,14 @@ func announces(text string) bool {
 	return doing.MatchString(text) && !lastAct.MatchString(text) || heads.MatchString(text) || pattern.WarningLevel.MatchString(text)
 }
 
+// nextPart reports whether a line within the last ones announces a further part of the work, as "M step..."
+// does. What a program otherwise says it is doing may be the handling of its results.
+func nextPart(text string) bool {
+	return strings.HasSuffix(text, "...") && !endWords(text) && (beginning.MatchString(text) || !doing.MatchString(text))
+}
+
 // doing matches such a line, with or without a logger's prefix.
-var doing = lazy.New(`(?i)^[^a-z]*(?:[\w./-]+: )?[a-z]+ing\b|(?:[\])>:]|INFO) *[a-z]+ing\b`)
+var doing = lazy.New(`(?i)^[^a-z]*(?:[\w./-]+: )?[a-z]+ing\b|(?:[\])>:]|INFO)(?: -)? *[a-z]+ing\b`)
 
 // inRow reports whether a line occurs often, with at least as many other lines in between. Consecutive
 // lines of one form are a list, which may be at the end.
