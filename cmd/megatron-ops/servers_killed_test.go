@@ -96,7 +96,10 @@ mcp: {tokens: [{file: %s, id: nightly, user: %s}]}
 		leader.start("")
 		require.Eventually(t, oneLeads, 30*time.Second, 50*time.Millisecond)
 		slack.Wait("the decision", func(st slacktest.State) bool {
-			return strings.Count(slacktest.JSON(st.Messages), "next call does it") > round
+			return slices.ContainsFunc(st.Messages, func(m *slacktest.Message) bool {
+				drawn := slacktest.JSON(m.Blocks)
+				return m.Channel == "C-ops" && strings.Contains(drawn, agents) && strings.Contains(drawn, "next call does it")
+			})
 		})
 		submitted := 0
 		for _, said := range both(agents) {
