@@ -2,10 +2,10 @@ package rules
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
@@ -195,7 +195,9 @@ func fixBatch(batch, step int) lang.Text {
 // is not given or empty is not read.
 func wholeNumbers(list megatron.Opt[string]) bool {
 	return list.V == "" || !slices.ContainsFunc(strings.Split(list.V, ","), func(part string) bool {
-		_, err := strconv.Atoi(strings.TrimSpace(part))
-		return err != nil
+		return !wholeNumber.MatchString(strings.TrimSpace(part))
 	})
 }
+
+// wholeNumber matches what Python's int takes.
+var wholeNumber = lazy.New(`^[+-]?\d+(?:_\d+)*$`)

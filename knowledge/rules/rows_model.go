@@ -31,7 +31,7 @@ func modelRows() []row {
 			id: "layers-positive", flags: "--num-layers", source: "megatron/core/utils.py:869", stage: configuring, effect: ChangesExperiment, after: "layers-given",
 			when:   t("always", "任何情况"),
 			must:   t("--num-layers must be above 0", "--num-layers 必须大于 0"),
-			why:    t("the width of the output weights' initialisation is divided by the number of layers", "输出权重初始化的宽度要除以层数"),
+			why:    t("the standard deviation of the output weights' initialisation is divided by a root of the number of layers", "输出权重初始化的标准差要除以层数的平方根"),
 			do:     t("give the model's number of layers", "给出模型的层数"),
 			broken: func(c *cfg) bool { return c.NumLayers.OK && c.NumLayers.V < 1 && c.Hybrid == nil },
 		},

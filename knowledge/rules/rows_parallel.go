@@ -185,19 +185,19 @@ func parallelRows() []row {
 			broken: func(c *cfg) bool { return !c.UseSharp && c.SharpEnabledGroup.OK },
 		},
 		{
-			id: "no-sharp", flags: "--use-sharp", source: inState + "1806",
-			when:   t("always", "任何情况"),
-			must:   t("--use-sharp must not be given", "不能使用 --use-sharp"),
-			why:    t("since 0.19 the SHARP set-up asks for a process group that is made only later", "自 0.19 起，SHARP 的准备步骤要用到之后才创建的进程组"),
-			do:     t("drop --use-sharp, or use Megatron 0.18", "去掉 --use-sharp，或使用 Megatron 0.18"),
-			broken: func(c *cfg) bool { return c.UseSharp },
+			id: "sharp-replica-only", flags: "--use-sharp --sharp-enabled-group", source: inState + "1806",
+			when:   t("--use-sharp", ""),
+			must:   t("--sharp-enabled-group must be dp_replica", "--sharp-enabled-group 必须为 dp_replica"),
+			why:    t("since 0.19 the SHARP set-up of the group dp asks for a process group that is made only later", "自 0.19 起，dp 组的 SHARP 准备步骤要用到之后才创建的进程组"),
+			do:     t("drop --use-sharp, or give --sharp-enabled-group dp_replica with 2 or more --num-distributed-optimizer-instances", "去掉 --use-sharp，或使用 --sharp-enabled-group dp_replica 且 --num-distributed-optimizer-instances 不小于 2"),
+			broken: func(c *cfg) bool { return c.UseSharp && c.SharpEnabledGroup.V != "dp_replica" },
 		},
 		{
 			id: "sharp-replica-needs-instances", flags: "--sharp-enabled-group --num-distributed-optimizer-instances", source: inState + "785",
 			when: t("--use-sharp --sharp-enabled-group dp_replica", ""),
 			must: t("--num-distributed-optimizer-instances must be above 1", "--num-distributed-optimizer-instances 必须大于 1"),
 			why:  t("with one optimizer instance there is no replica group", "只有一个优化器实例时不存在副本组"),
-			do:   t("use --sharp-enabled-group dp", "改用 --sharp-enabled-group dp"),
+			do:   t("give 2 or more instances, or drop --use-sharp", "实例数设为不小于 2，或去掉 --use-sharp"),
 			broken: func(c *cfg) bool {
 				return c.UseSharp && c.SharpEnabledGroup.V == "dp_replica" && c.NumDistributedOptimizerInstances <= 1
 			},
