@@ -84,56 +84,77 @@ const mostGPUs = 1 << 18
 // largestCluster bounds the search for the fewest GPUs that a model takes.
 const largestCluster = 16384
 
-// usualBatch is the global batch size where no published run of the model gives one.
-const usualBatch = 256
+// A wanted is a model and the machines that it is to be trained on.
+type wanted struct {
+	model               recipes.Model
+	gpu                 megatron.GPU
+	perNode, batch, seq int
+	numbers             string  // type of the GEMMs; empty for bf16
+	gpus                int     // 0 where the question gives no number
+	tokens              float64 // to train on; 0 where the question does not say
+
+	assumed bool   // the question names no GPU
+	without string // the type that is asked for and that the GPU does not compute with
+}
+
+// wantedIn reads what a question that asks for a layout says. ok is false for other questions,
+// and where nothing is known of the GPU.
+func wantedIn(q *question) (w wanted, ok bool) {
+	layout, duration, fit := layoutAsked.MatchString(q.low), durationAsked.MatchString(q.low), fitAsked.MatchString(q.low)
+	if !layout && !duration && !fit || otherSubject.MatchString(q.low) {
+		return w, false
+	}
+	m, rest, ok := recipes.Named(q.low)
+	if !ok {
+		return w, false
+	}
+	if _, _, several := recipes.Named(rest); several {
+		return w, false // an answer on one of several models would be taken for one on all
+	}
+	w.model, w.tokens = m, tokensIn(rest)
+	gpu, named := gpuIn(rest)
+	fit = fit && (named || gpuSaid.MatchString(q.low))
+	if !layout && !fit && (w.tokens == 0 || !duration) {
+		return w, false
+	}
+	c := readConfig(tokensGiven.ReplaceAllString(rest, " ; ")) // without numbers that are no size of the layout
+	if c.TP+c.PP+c.CP+c.EP > 0 || c.GBS > 0 && c.MBS > 0 || named && gpu.Name == "" {
+		return w, false
+	}
+	if w.assumed = !named; w.assumed {
+		gpu, _ = megatron.LookupGPU("h100")
+	}
+	w.gpu, w.perNode, w.batch, w.seq, w.numbers = gpu, cmp.Or(c.PerNode, recipes.PerNode(gpu.Name)), c.GBS, c.Seq, numbersIn(rest)
+	if !computes(gpu, w.numbers) {
+		w.without, w.numbers = w.numbers, ""
+	}
+	w.gpus = cmp.Or(c.World, c.Nodes*w.perNode)
+	return w, w.gpus <= mostGPUs
+}
 
 // modelLayout answers which layout a model takes that is asked for by name, and where the
 // question gives no number of GPUs, from how many on it fits.
 func modelLayout(q *question) string {
-	m, rest, ok := recipes.Named(q.low)
-	tokens := tokensIn(rest)
-	if _, _, several := recipes.Named(rest); several || otherSubject.MatchString(q.low) {
-		return "" // an answer on one of several models would be taken for one on all
-	}
-	gpu, named := gpuIn(rest)
-	fit := fitAsked.MatchString(q.low) && (named || gpuSaid.MatchString(q.low))
-	if !fit && !layoutAsked.MatchString(q.low) && (tokens == 0 || !durationAsked.MatchString(q.low)) {
+	w, ok := wantedIn(q)
+	if !ok {
 		return ""
 	}
-	c := readConfig(tokensGiven.ReplaceAllString(rest, " ; ")) // without numbers that are no size of the layout
-	if !ok || c.TP+c.PP+c.CP+c.EP > 0 || c.GBS > 0 && c.MBS > 0 {
-		return ""
-	}
-	if named && gpu.Name == "" {
-		return "" // neither its memory nor its speed is known
-	}
-	if !named {
-		gpu, _ = megatron.LookupGPU("h100")
-	}
-	w := wanted{model: m, gpu: gpu, perNode: cmp.Or(c.PerNode, recipes.PerNode(gpu.Name)), batch: c.GBS, seq: c.Seq, numbers: numbersIn(rest)}
-	without := "" // the type that the GPU does not compute with
-	if !computes(gpu, w.numbers) {
-		without, w.numbers = w.numbers, ""
-	}
-	gpus := cmp.Or(c.World, c.Nodes*w.perNode)
-	if gpus > mostGPUs {
-		return ""
-	}
-	var options []rules.Option
+	gpus, options := w.gpus, []rules.Option(nil)
 	if gpus > 0 {
 		options = w.layouts(gpus)
 	} else if gpus, options = w.fewest(); gpus == 0 {
 		return ""
 	}
-	head := q.say("%s on %d %s", "%s 用 %d 张 %s", m.Name, gpus, strings.ToUpper(gpu.Name))
-	if c.World+c.Nodes == 0 {
-		head = q.say("By estimate %s fits from %d %s on", "据估算 %s 至少需要 %d 张 %s", m.Name, gpus, strings.ToUpper(gpu.Name))
+	kind := strings.ToUpper(w.gpu.Name)
+	head := q.say("%s on %d %s", "%s 用 %d 张 %s", w.model.Name, gpus, kind)
+	if w.gpus == 0 {
+		head = q.say("By estimate %s fits from %d %s on", "据估算 %s 至少需要 %d 张 %s", w.model.Name, gpus, kind)
 	}
-	if !named {
+	if w.assumed {
 		head += q.say(" (80 GB; the question names no GPU)", "(80 GB;问题没有说 GPU 型号)")
 	}
-	if without != "" {
-		head += q.say(" (in bf16: it does not compute in %s)", "(用 bf16:它不支持 %s 计算)", without)
+	if w.without != "" {
+		head += q.say(" (in bf16: it does not compute in %s)", "(用 bf16:它不支持 %s 计算)", w.without)
 	}
 	if len(options) == 0 {
 		n, _ := w.fewest()
@@ -147,13 +168,13 @@ func modelLayout(q *question) string {
 	if o.Recompute != "none" {
 		t += q.say(", recompute %s", ",重计算 %s", o.Recompute)
 	}
-	t += q.say(", about %.0f of %.0f GiB on the fullest GPU", ",占用最多的 GPU 约 %.0f / %.0f GiB", o.Memory.GiB(), gpu.MemoryGiB)
+	t += q.say(", about %.0f of %.0f GiB on the fullest GPU", ",占用最多的 GPU 约 %.0f / %.0f GiB", o.Memory.GiB(), w.gpu.MemoryGiB)
 	if o.High > 0 {
 		t += q.say(", about %.0f TFLOP/s a GPU (%.0f to %.0f), %.0f tokens/s", ",每卡约 %.0f TFLOP/s(%.0f 至 %.0f)、%.0f token/s", o.TFLOPs, o.Low, o.High, w.tokensPerSecond(o)/float64(gpus))
 	}
 	t += q.say(". By estimate this is the cheapest legal layout:\n`%s`\n", "。这是估算代价最低的合法配置:\n`%s`\n", strings.Join(append(o.Flags, w.given()...), " "))
 	t += published(q, w, gpus)
-	return w.duration(q, tokens, o, gpus) + t + q.say("`%s` shows the others and why.", "`%s` 列出其他配置及理由。", w.command(gpus))
+	return w.duration(q, o, gpus) + t + q.say("`%s` shows the others and why.", "`%s` 列出其他配置及理由。", w.command(gpus))
 }
 
 // tokensGiven matches the number of tokens of a training.
@@ -170,14 +191,6 @@ func tokensIn(text string) float64 {
 	return n * cmp.Or(unit[m[2]], unit[m[2][:1]])
 }
 
-// A wanted is a model and the machines that it is to be trained on.
-type wanted struct {
-	model               recipes.Model
-	gpu                 megatron.GPU
-	perNode, batch, seq int
-	numbers             string // type of the GEMMs; empty for bf16
-}
-
 // given returns what the question says of the training, as Megatron's flags.
 func (w wanted) given() []string {
 	argv := recipes.Run{Type: w.numbers}.Number()
@@ -192,7 +205,7 @@ func (w wanted) given() []string {
 // only by the lower estimate of the memory.
 func (w wanted) layouts(gpus int) []rules.Option {
 	r, _, _ := w.model.Find(w.gpu.Name, gpus, "")
-	batch := cmp.Or(w.batch, r.Batch, usualBatch)
+	batch := cmp.Or(w.batch, r.Batch, recipes.UsualBatch)
 	if w.batch == 0 { // a batch that nobody asked for must not rule out a number of GPUs
 		batch = (batch + gpus - 1) / gpus * gpus
 	}
@@ -233,15 +246,15 @@ func (w wanted) tokensPerSecond(o rules.Option) float64 {
 	return float64(o.DP*o.MicroBatch*o.Microbatches*seq) / o.StepSeconds
 }
 
-// duration tells how long so many tokens take with a layout; empty where nothing supports it.
-func (w wanted) duration(q *question, tokens float64, o rules.Option, gpus int) string {
-	if tokens == 0 || o.High == 0 {
+// duration tells how long the tokens take with a layout; empty where nothing supports it.
+func (w wanted) duration(q *question, o rules.Option, gpus int) string {
+	if w.tokens == 0 || o.High == 0 {
 		return ""
 	}
-	days := tokens / w.tokensPerSecond(o) / (24 * 60 * 60)
+	days := w.tokens / w.tokensPerSecond(o) / (24 * 60 * 60)
 	return q.say("About %s days (%s to %s) for %[5]g billion tokens on %[4]d GPUs without pauses; saving, evaluation and restarts come on top.\n",
 		"约 %s 天(%s 至 %s):%[4]d 张 GPU 不间断训练 %[6]g 亿 token;保存、评测和重启另计。\n",
-		inWords(days), inWords(days*o.TFLOPs/o.High), inWords(days*o.TFLOPs/o.Low), gpus, tokens/1e9, tokens/1e8)
+		inWords(days), inWords(days*o.TFLOPs/o.High), inWords(days*o.TFLOPs/o.Low), gpus, w.tokens/1e9, w.tokens/1e8)
 }
 
 // inWords writes a number with three digits or, if it is larger, as a whole one.

@@ -173,14 +173,19 @@ var bare = lazy.New(`[a-z][a-z0-9]*(?:[-_][a-z0-9]+)+`)
 // one that ends with a name of at least three words, as amax_history_len does.
 func (x *Index) optionOf(name string) (option string, ok bool) {
 	name = strings.ReplaceAll(name, "_", "-")
-	if _, ok := x.words.find("--" + name); ok {
+	if x.has("--" + name) {
 		return "--" + name, true
 	}
 	if strings.Count(name, "-") < 2 {
 		return "", false
 	}
-	for i := range x.words.keys.len() {
-		if key := string(x.words.keys.at(i)); strings.HasPrefix(key, "--") && strings.HasSuffix(key, "-"+name) {
+	n := x.words.keys.len()
+	for i := sort.Search(n, func(i int) bool { return string(x.words.keys.at(i)) >= "--" }); i < n; i++ { // the options stand together
+		key := string(x.words.keys.at(i))
+		if !strings.HasPrefix(key, "--") {
+			break
+		}
+		if strings.HasSuffix(key, "-"+name) {
 			if ok {
 				return "", false
 			}

@@ -291,6 +291,9 @@ func (m Model) Find(gpu string, gpus int, dataType string) (r Run, exact, ok boo
 	return r, false, ok
 }
 
+// UsualBatch is the global batch size where no published run of a model gives one.
+const UsualBatch = 256
+
 // PerNode returns the usual number of GPUs of a node with this kind of GPU.
 func PerNode(gpu string) int {
 	if strings.HasPrefix(gpu, "gb") {

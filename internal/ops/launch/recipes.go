@@ -127,7 +127,7 @@ func recipe(c *ops.Call, in SpecIn, base job.Spec) (job.Spec, error) {
 	}
 	r, _, ok := m.Find(gpu, gpus, number)
 	if in.modelOnly {
-		r.Batch = cmp.Or(r.Batch, 256)
+		r.Batch = cmp.Or(r.Batch, recipes.UsualBatch)
 		s.Args = append(m.Argv(), recipes.Run{Type: cmp.Or(number, r.Type)}.Number()...)
 		s.Args = append(s.Args, "--global-batch-size", strconv.Itoa(r.Batch))
 		return s, nil
