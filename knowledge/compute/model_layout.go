@@ -139,7 +139,8 @@ func modelLayout(q *question) string {
 	if !ok {
 		return ""
 	}
-	gpus, options := w.gpus, []rules.Option(nil)
+	gpus := w.gpus
+	var options []rules.Option
 	if gpus > 0 {
 		options = w.layouts(gpus)
 	} else if gpus, options = w.fewest(); gpus == 0 {
