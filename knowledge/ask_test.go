@@ -305,7 +305,10 @@ func TestQuestionsOfTheFieldAreNotDeclined(t *testing.T) {
 		require.NotEmpty(t, ans.Passages, q)
 		require.Equal(t, knowledge.CardScheme+card, ans.Passages[0].Card, q)
 	}
-	for _, q := range []string{"vllm pipeline parallel over two nodes", "kubectl get pods pending", "react component with hooks"} {
+	for _, q := range []string{
+		"vllm pipeline parallel over two nodes", "kubectl get pods pending", "react component with hooks",
+		"how do I drain a node in kubernetes", "how to flash a BIOS on a gaming pc", "what decides the occupancy of a cuda kernel", "显卡打游戏花屏", // cards merely name these
+	} {
 		require.True(t, ask(t, a, q).Refused, q)
 	}
 }
