@@ -122,8 +122,8 @@ var redirectRules = []redirectRule{
 	{`(?:帮我|替我|给我|麻烦|请把|把).{0,16}` + actZH + `|(?:现在|马上|立刻|立即).{0,10}` + actZH + `|^` + actZH + `一下`, toOperation, false, "an order"},
 	{actZH + `.{0,6}` + otherZH + `|` + otherZH + `的?.{0,8}` + actZH, toOperation, false, "acts on what belongs to others"},
 	{`^(?:清空|删除|删掉|删光).{0,10}(?:文件|检查点|目录|数据|日志)$`, toOperation, false, "an order to remove files"},
-	{`\bhow many (?:gpus?|nodes?|jobs?|cards?|(?:[abhv]|gb)\d00s?)\b.{0,25}\b(?:free|idle|running|available` +
-		`|pending)\b`, toLive, false, "counts what is there now"},
+	{`\bhow many (?:gpus?|nodes?|jobs?|cards?|(?:[abhv]|gb)\d00s?)\b.{0,25}\b(?:free|idle|available|pending` +
+		`|running(?:[.?! ]*$| (?:now|at|in|on|right|currently)))\b`, toLive, false, "counts what is there now"},
 	{`\b(?:is|are) (?:the )?(?:gpu |compute )?(?:(?:node|host) [\w-]+|` + hostEN + `) (?:idle|up|down|free|busy|available` +
 		`|drained)\b`, toLive, false, "the state of a named node"},
 	{`\bis ` + ownEN + ` (?:still |already )?(?:finished|done|running|over)\b|\bis anyone\b` +
