@@ -62,6 +62,12 @@ func (l *Library) HasFieldTerm(question string) bool {
 	return l.Index.HasFieldTerm(question, len(l.Cards))
 }
 
+// ForeignShare returns the share of a question's words that off-topic questions have and no
+// card has.
+func (l *Library) ForeignShare(question string) float64 {
+	return l.Index.ForeignShare(question, len(l.Cards))
+}
+
 // UnknownShare returns the share of a question's words that no card contains.
 func (l *Library) UnknownShare(question string) float64 {
 	return l.Index.UnknownShare(question, len(l.Cards))

@@ -108,6 +108,10 @@ func TestTermsOfCards(t *testing.T) {
 	require.Greater(t, lib.UnknownShare("how do I water a rhododendron"), lib.UnknownShare("how do I water a rhododendron on a GPU node under Slurm"))
 	require.InDelta(t, 1, lib.UnknownShare("rhododendron"), 1e-9)
 	require.Zero(t, lib.UnknownShare(""))
+	require.Zero(t, lib.ForeignShare("why is my sbatch job pending"))
+	require.Zero(t, lib.ForeignShare("how do I water a rhododendron"), "no off-topic question has the flower")
+	require.Greater(t, lib.ForeignShare("sourdough in the oven"), lib.ForeignShare("sourdough in the oven while my sbatch job is pending"))
+	require.Zero(t, lib.ForeignShare(""))
 }
 
 func TestMake(t *testing.T) {
