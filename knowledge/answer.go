@@ -314,7 +314,7 @@ func (a *Answerer) findAs(ctx context.Context, q Question) finding {
 	if whole != q.Text {
 		a.preferNewWords(ctx, near, q)
 	}
-	if r, ok := findRedirect(q.Text); ok && !r.answered(near) {
+	if r, ok := findRedirect(q.Text); ok && !r.answered(q.Text, near) {
 		return finding{Answer: redirect(r.to, q.Lang), closed: r.to == toOperation || r.to == toSecrets || r.to == toRules, near: near}
 	}
 	if r, ok := compute.Answer(whole, q.Lang); ok && r.Asked() {

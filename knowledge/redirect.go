@@ -8,6 +8,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/knowledge/index"
 	"github.com/megatron-ops/megatron-ops/knowledge/names"
 )
 
@@ -121,8 +122,8 @@ var redirectRules = []redirectRule{
 	{`(?:帮我|替我|给我|麻烦|请把|把).{0,16}` + actZH + `|(?:现在|马上|立刻|立即).{0,10}` + actZH + `|^` + actZH + `一下`, toOperation, false, "an order"},
 	{actZH + `.{0,6}` + otherZH + `|` + otherZH + `的?.{0,8}` + actZH, toOperation, false, "acts on what belongs to others"},
 	{`^(?:清空|删除|删掉|删光).{0,10}(?:文件|检查点|目录|数据|日志)$`, toOperation, false, "an order to remove files"},
-	{`\bhow many (?:gpus?|nodes?|jobs?|cards?|(?:[abhv]|gb)\d00s?)\b.{0,25}\b(?:free|idle|running|available` +
-		`|pending)\b`, toLive, false, "counts what is there now"},
+	{`\bhow many (?:gpus?|nodes?|jobs?|cards?|(?:[abhv]|gb)\d00s?)\b.{0,25}\b(?:free|idle|available|pending` +
+		`|running(?:[.?! ]*$| (?:now|at|in|on|right|currently)))\b`, toLive, false, "counts what is there now"},
 	{`\b(?:is|are) (?:the )?(?:gpu |compute )?(?:(?:node|host) [\w-]+|` + hostEN + `) (?:idle|up|down|free|busy|available` +
 		`|drained)\b`, toLive, false, "the state of a named node"},
 	{`\bis ` + ownEN + ` (?:still |already )?(?:finished|done|running|over)\b|\bis anyone\b` +
@@ -203,10 +204,23 @@ type request struct {
 	found string // what the rule has matched
 }
 
+// otherWordsLeast is the share, by weight, of a text's words besides the name of another
+// program that a passage has to have to answer the text.
+const otherWordsLeast = 0.5
+
 // answered reports whether passages answer a request all the same. The name of another
-// program sends no one away where the passage that fits the text well has it too.
-func (r request) answered(near []Passage) bool {
-	return r.to == toOthers && len(near) > 0 && near[0].Score >= fitScore && strings.Contains(strings.ToLower(near[0].Title+" "+near[0].Text), r.found)
+// program sends no one away where the passage that fits the text well has it too, with
+// most of what the text says besides: a passage that merely names the program does not.
+func (r request) answered(text string, near []Passage) bool {
+	if r.to != toOthers || len(near) == 0 || near[0].Score < fitScore {
+		return false
+	}
+	passage := near[0].Title + " " + near[0].Text
+	if !strings.Contains(strings.ToLower(passage), r.found) {
+		return false
+	}
+	besides := index.Terms(strings.ReplaceAll(strings.ToLower(text), r.found, " "))
+	return index.Shared(besides, index.Keys(index.Terms(passage))) >= otherWordsLeast
 }
 
 // findRedirect returns the request that a text is, by the first rule that matches.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
@@ -38,10 +39,13 @@ var unknownGPU = lazy.New(`(?:^|[^a-z0-9])(?:[abhlpv]\d{2,3}|(?:rtx|gtx|mi) ?\d{
 // givenMemory matches a size of memory, which is no part of a GPU's name.
 var givenMemory = lazy.New(`\d+ ?g(?:i?b)?\b`)
 
-// gpuIn returns the GPU that a question names, and whether it names one, known or not.
-func gpuIn(text string) (gpu megatron.GPU, named bool) {
+// gpuIn returns the GPU that a question names; unknown is its name where nothing is known of it.
+func gpuIn(text string) (gpu megatron.GPU, unknown string) {
 	gpu, known := megatron.LookupGPU(givenMemory.ReplaceAllString(text, " ") + "-" + strings.ReplaceAll(smallMemory.FindString(text), " ", ""))
-	return gpu, known || unknownGPU.MatchString(text)
+	if !known {
+		unknown = strings.TrimFunc(unknownGPU.FindString(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	}
+	return gpu, unknown
 }
 
 // durationAsked matches questions for the time that a number of tokens takes.
@@ -94,11 +98,11 @@ type wanted struct {
 	tokens              float64 // to train on; 0 where the question does not say
 
 	assumed bool   // the question names no GPU
+	unknown string // the GPU that it names and that is not known
 	without string // the type that is asked for and that the GPU does not compute with
 }
 
-// wantedIn reads what a question that asks for a layout says. ok is false for other questions,
-// and where nothing is known of the GPU.
+// wantedIn reads what a question that asks for a layout says. ok is false for other questions.
 func wantedIn(q *question) (w wanted, ok bool) {
 	layout, duration, fit := layoutAsked.MatchString(q.low), durationAsked.MatchString(q.low), fitAsked.MatchString(q.low)
 	if !layout && !duration && !fit || otherSubject.MatchString(q.low) {
@@ -112,16 +116,18 @@ func wantedIn(q *question) (w wanted, ok bool) {
 		return w, false // an answer on one of several models would be taken for one on all
 	}
 	w.model, w.tokens = m, tokensIn(rest)
-	gpu, named := gpuIn(rest)
+	gpu, unknown := gpuIn(rest)
+	named := gpu.Name != "" || unknown != ""
 	fit = fit && (named || gpuSaid.MatchString(q.low))
 	if !layout && !fit && (w.tokens == 0 || !duration) {
 		return w, false
 	}
 	c := readConfig(tokensGiven.ReplaceAllString(rest, " ; ")) // without numbers that are no size of the layout
-	if c.TP+c.PP+c.CP+c.EP > 0 || c.GBS > 0 && c.MBS > 0 || named && gpu.Name == "" {
+	if c.TP+c.PP+c.CP+c.EP > 0 || c.GBS > 0 && c.MBS > 0 {
 		return w, false
 	}
-	if w.assumed = !named; w.assumed {
+	w.unknown = unknown
+	if w.assumed = !named; gpu.Name == "" {
 		gpu, _ = megatron.LookupGPU("h100")
 	}
 	w.gpu, w.perNode, w.batch, w.seq, w.numbers = gpu, cmp.Or(c.PerNode, recipes.PerNode(gpu.Name)), c.GBS, c.Seq, numbersIn(rest)
@@ -138,6 +144,12 @@ func modelLayout(q *question) string {
 	w, ok := wantedIn(q)
 	if !ok {
 		return ""
+	}
+	if w.unknown != "" {
+		return q.say("The GPU %[1]s is not known here, so no layout and no speed of %[2]s is computed for it. Known are %[3]s. What fits is the same on every GPU with as "+
+			"much memory: take a known one with no more than yours, e.g. `%[4]s` (%.0[5]f GiB).",
+			"不认识 GPU %[1]s,因此无法计算 %[2]s 的并行配置和速度。已知的有 %[3]s。显存相同的 GPU 放得下的配置也相同:选一个显存不大于你那张卡的已知型号,例如 `%[4]s`(%.0[5]f GiB)。",
+			strings.ToUpper(w.unknown), w.model.Name, strings.Join(megatron.GPUNames(), ", "), w.command(cmp.Or(w.gpus, w.perNode)), w.gpu.MemoryGiB)
 	}
 	gpus := w.gpus
 	var options []rules.Option

@@ -360,6 +360,28 @@ func (x *Index) HasFieldTerm(question string, docs int) bool {
 	})
 }
 
+// ForeignShare returns the share of a question's words, by weight, that later Docs than the
+// first docs contain and none of these does.
+func (x *Index) ForeignShare(question string, docs int) float64 {
+	var foreign, total float64
+	for _, t := range Terms(question) {
+		if t.Weight == numberWeight {
+			continue
+		}
+		posts, known := x.words.find(t.Key)
+		w := x.rareWord * t.Weight
+		if known {
+			df, _ := readVarint(posts)
+			w = x.weight(df) * t.Weight
+		}
+		total += w
+		if known && !x.Holds(t.Key, docs) {
+			foreign += w
+		}
+	}
+	return foreign / max(total, x.rareWord*numberWeight)
+}
+
 // UnknownShare returns the share of a question's words, by weight, that none of the
 // first docs Docs contains. Only everyday words count as unknown, because a name, an
 // option or a number may be new in any field.

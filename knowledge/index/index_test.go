@@ -144,6 +144,7 @@ func TestAnUnknownAdverbChangesNothing(t *testing.T) {
 	require.InDelta(t, x.Search("exclude a node", 1)[0].Score, x.Search("exclude a node preferably", 1)[0].Score, 0.2)
 	require.Zero(t, x.UnknownShare("exclude preferably", len(docs)))
 	require.NotZero(t, x.UnknownShare("exclude bicycles", len(docs)))
+	require.Zero(t, x.ForeignShare("exclude bicycles", len(docs)), "no Doc at all has it")
 }
 
 func TestBritishSpellingIsTheSameWord(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
 	"github.com/megatron-ops/megatron-ops/knowledge/index"
+	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
 // A Library is a list of cards and the index that finds them.
@@ -61,6 +62,12 @@ func (l *Library) HasFieldTerm(question string) bool {
 	return l.Index.HasFieldTerm(question, len(l.Cards))
 }
 
+// ForeignShare returns the share of a question's words that off-topic questions have and no
+// card has.
+func (l *Library) ForeignShare(question string) float64 {
+	return l.Index.ForeignShare(question, len(l.Cards))
+}
+
 // UnknownShare returns the share of a question's words that no card contains.
 func (l *Library) UnknownShare(question string) float64 {
 	return l.Index.UnknownShare(question, len(l.Cards))
@@ -88,8 +95,28 @@ func all(data fs.FS) ([]cards.Card, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i := range list {
+		addDefault(&list[i])
+	}
 	more, err := messages(data)
 	return append(list, more...), err
+}
+
+// flagTable is the kind of the rows that explain Megatron's flags.
+const flagTable = "flag"
+
+// addDefault adds the default that Megatron's parser has to the row of a flag that takes a
+// value, unless the row's text says one.
+func addDefault(c *cards.Card) {
+	f, ok := megatron.LookupFlag(c.Title.EN)
+	if c.Table != flagTable || !ok || f.Action != megatron.Store || f.Type == megatron.Switch || f.Default == "" {
+		return
+	}
+	if strings.Contains(c.Text.EN, "default") || strings.Contains(c.Text.ZH, "默认") {
+		return
+	}
+	c.Text.EN += "; default " + f.Default
+	c.Text.ZH += ";默认 " + f.Default
 }
 
 // Build makes the two embedded files from the folder of cards.

@@ -32,7 +32,14 @@ func TestEmbeddedCardsEqualTheSource(t *testing.T) {
 	require.Greater(t, len(lib.Cards), len(list), "the cards of Megatron's messages follow")
 	for i, c := range list {
 		c.Asks, c.Table = nil, "" // only the index needs them
-		require.Equal(t, c, lib.Cards[i])
+		got := lib.Cards[i]
+		if strings.HasPrefix(c.ID, "flag.") { // the default follows
+			got.Text.EN, got.Text.ZH = strings.TrimPrefix(got.Text.EN, c.Text.EN), strings.TrimPrefix(got.Text.ZH, c.Text.ZH)
+			require.Regexp(t, `^(?:; default \S.*)?$`, got.Text.EN)
+			require.Regexp(t, `^(?:;默认 \S.*)?$`, got.Text.ZH)
+			got.Text = c.Text
+		}
+		require.Equal(t, c, got)
 	}
 	c, ok := lib.Find(list[0].ID)
 	require.True(t, ok)
@@ -101,6 +108,10 @@ func TestTermsOfCards(t *testing.T) {
 	require.Greater(t, lib.UnknownShare("how do I water a rhododendron"), lib.UnknownShare("how do I water a rhododendron on a GPU node under Slurm"))
 	require.InDelta(t, 1, lib.UnknownShare("rhododendron"), 1e-9)
 	require.Zero(t, lib.UnknownShare(""))
+	require.Zero(t, lib.ForeignShare("why is my sbatch job pending"))
+	require.Zero(t, lib.ForeignShare("how do I water a rhododendron"), "no off-topic question has the flower")
+	require.Greater(t, lib.ForeignShare("sourdough in the oven"), lib.ForeignShare("sourdough in the oven while my sbatch job is pending"))
+	require.Zero(t, lib.ForeignShare(""))
 }
 
 func TestMake(t *testing.T) {
@@ -126,4 +137,21 @@ func TestCommandsToCopyGiveTheEvalInterval(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The rows of flags that take a value say its default, in one place only.
+func TestRowsOfFlagsSayTheDefault(t *testing.T) {
+	for id, want := range map[string][2]string{
+		"flag.--muon-momentum":     {"; default 0.9", ";默认 0.9"},
+		"flag.--muon-num-ns-steps": {"; default 5", ";默认 5"},
+		"flag.--weight-decay":      {"default 0.01", "默认 0.01"}, // the row's own words
+	} {
+		c, ok := library.BuiltIn().Find(id)
+		require.True(t, ok, id)
+		require.Equal(t, 1, strings.Count(c.Text.EN, "default"), c.Text.EN)
+		require.Contains(t, c.Text.EN, want[0])
+		require.Contains(t, c.Text.ZH, want[1])
+	}
+	c, _ := library.BuiltIn().Find("flag.--muon-nesterov") // a switch
+	require.NotContains(t, c.Text.EN, "default false")
 }

@@ -84,6 +84,15 @@ func LookupGPU(word string) (GPU, bool) {
 	return best, best.Name != ""
 }
 
+// GPUNames returns the names of all known GPUs.
+func GPUNames() []string {
+	names := make([]string, len(gpus))
+	for i, g := range gpus {
+		names[i] = g.Name
+	}
+	return names
+}
+
 // NearestGPUs returns the names most similar to an unknown word. They differ from
 // it by at most one letter, or by two where the word has more than five.
 func NearestGPUs(word string) []string {
