@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -145,6 +146,10 @@ func (m *importer) start() {
 	m.variables(st)
 	if st.Step != nil {
 		m.step(st.Step)
+	}
+	if n := m.tasks(st); m.spec.GPUsPerNode == nil && st.Launcher == script.Python && n > 1 {
+		m.spec.GPUsPerNode = &n
+		m.note(st.Line, "gpus_per_node: "+strconv.Itoa(n), "no GPUs are asked for: one for each task of a node is taken", "脚本没有申请 GPU：按每个节点的任务数取值")
 	}
 	if st.Container != nil {
 		m.container(st.Container)
