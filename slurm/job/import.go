@@ -367,7 +367,8 @@ func (m *importer) noteOtherCommands() {
 		if files := teeFiles(c); len(files) > 0 {
 			m.note(c.Line, "tee "+strings.Join(files, " "), "this copy of the output is not written: the logs are in log_dir", "不再另写这份输出：日志在 log_dir 中")
 		}
-		if m.imported[c] || c.By != nil && !m.besideTraining(c) || c.Subst || c.Function || name == "" || slices.Contains(unnoted, name) || c.Trap || name == "srun" && m.looksOnly(c) {
+		nested := c.By != nil && !m.besideTraining(c)
+		if m.imported[c] || nested || c.Subst || c.Function || name == "" || slices.Contains(unnoted, name) || c.Trap || name == "srun" && m.looksOnly(c) {
 			continue
 		}
 		words := script.Texts(c.Args)
