@@ -169,6 +169,16 @@ func TestTheImageDecidesWhereARelativeProgramIs(t *testing.T) {
 	}
 }
 
+// A container with GPUs needs GPUs, whatever the program in it is.
+func TestAContainerWithGPUsNeedsThem(t *testing.T) {
+	for run, n := range map[string]int{
+		"srun docker run --gpus all i /w/moe.sh": 1, "srun singularity exec --nv i.sif /w/moe.sh": 1,
+		"srun docker run i /w/moe.sh": 0, "srun singularity exec i.sif /w/moe.sh": 0,
+	} {
+		require.Len(t, of("no-gpu-request", lang.EN, "#!/bin/bash", "#SBATCH --nodes=2", run), n, run)
+	}
+}
+
 // Words that a branch adds leave the others readable.
 func TestWordsAddedInABranchHideNoFault(t *testing.T) {
 	lines := []string{
