@@ -385,6 +385,9 @@ func (c *Config) model() {
 
 // sharding derives how the optimizer is sharded (arguments.py:1118, 1727).
 func (c *Config) sharding() {
+	if c.Optimizer == "dist_muon" {
+		c.Optimizer, c.LayerWise = "muon", true
+	}
 	if c.Release < V018 {
 		if c.UseMegatronFsdp && c.FsdpManualRegistration {
 			c.ReuseGradBufForMxfp8ParamAg = false
@@ -401,9 +404,6 @@ func (c *Config) sharding() {
 		}
 	}
 	if c.Optimizer != "sgd" && c.Optimizer != "adam" {
-		if c.Optimizer == "dist_muon" {
-			c.Optimizer, c.LayerWise = "muon", true
-		}
 		if c.UseDistributedOptimizer {
 			c.LayerWise, c.UseDistributedOptimizer = true, false
 		}

@@ -131,6 +131,8 @@ func TestDerivedValues(t *testing.T) {
 		{V017, "--use-distributed-optimizer --optimizer muon", "UseDistributedOptimizer=true LayerWise=false"},
 		{Main, "--optimizer muon", "LayerWise=false"},
 		{Main, "--optimizer dist_muon", "Optimizer=muon LayerWise=true"},
+		{V017, "--optimizer dist_muon", "Optimizer=muon LayerWise=true"},
+		{V016, "--optimizer dist_muon", "Optimizer=muon LayerWise=true"},
 		{Main, "--use-megatron-fsdp", "UseDistributedOptimizer=true FsdpManualRegistration=false"},
 		{Main, "--use-megatron-fsdp --megatron-fsdp-version 2 --use-nccl-ub", "UseDistributedOptimizer=false FsdpManualRegistration=true"},
 		{Main, "--use-nccl-ub", "FsdpManualRegistration=false"},

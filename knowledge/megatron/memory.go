@@ -122,6 +122,10 @@ func (c *Config) stageUse(s *Shape, stage int) use {
 	if c.Optimizer == "muon" { // Megatron leaves the embedding and the output layer to Adam
 		u.bytes[2] += (c.adamsMoments() - 4) * c.embeddingParams(s, stage) / stateShard
 	}
+	if c.LayerWise && c.Release < V018 && c.embeddingParams(s, stage) > 0 {
+		// Whole tensors are dealt out to the ranks: one rank has all of the embedding.
+		u.bytes[2] = max(u.bytes[2], (perState+c.adamsMoments()-4)*c.vocabularyParams(s))
+	}
 	u.bytes[3], u.inFlight = c.activations(s, stage)
 	u.bytes[4] = c.logits(s, stage)
 	// The backward pass of the last layer begins where the logits are freed.
@@ -196,9 +200,14 @@ func (c *Config) stageParams(s *Shape, stage int) (dense, experts float64) {
 	return dense, experts
 }
 
+// vocabularyParams counts the weights of the embedding, or of the output layer, on one rank.
+func (c *Config) vocabularyParams(s *Shape) float64 {
+	return float64(s.Hidden) * float64(s.Vocab) / float64(max(c.TP, 1))
+}
+
 // embeddingParams counts the weights of the embedding and of the output layer on one rank of a stage.
 func (c *Config) embeddingParams(s *Shape, stage int) (params float64) {
-	each := float64(s.Hidden) * float64(s.Vocab) / float64(max(c.TP, 1))
+	each := c.vocabularyParams(s)
 	if stage == 0 {
 		params += each
 	}

@@ -170,6 +170,22 @@ func TestMuonKeepsLessThanAdam(t *testing.T) {
 	require.InDelta(t, 4*(params-embedding), state("")-state("--optimizer muon"), 1)
 }
 
+// The optimizer that deals whole layers out to the ranks shards Muon's state in every release. Before
+// 0.18 it deals out whole tensors, and one rank has Adam's state of all of the embedding.
+func TestDealtOutMuonIsSharded(t *testing.T) {
+	state := func(release Release, flags string) float64 {
+		args, _ := Parse(Run{Argv: strings.Fields(small + " --global-batch-size 64 " + flags), WorldSize: 64, Arch: 9, Release: release})
+		return args.Effective().Memory().Part(PartOptimizer)
+	}
+	c := effective(t, 1, small)
+	s := c.Shape()
+	require.InDelta(t, state(Main, "--optimizer muon")/64, state(Main, "--optimizer dist_muon"), 1)
+	for _, release := range []Release{V016, V017} {
+		require.InDelta(t, 12*c.vocabularyParams(&s), state(release, "--optimizer dist_muon"), 1)
+		require.Less(t, state(release, "--optimizer dist_muon"), state(release, "--optimizer muon"))
+	}
+}
+
 // An expert part keeps less when some of it is recomputed: the activation
 // function or the shared expert. It keeps least when all of it is recomputed.
 func TestRecomputeReducesMemoryOfExperts(t *testing.T) {

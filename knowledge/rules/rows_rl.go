@@ -36,8 +36,18 @@ func reinforcementRows() []row {
 		t("a bin holds at least one sequence", "一个箱至少容纳一条序列"), t("raise it to --seq-length", "增大到 --seq-length"),
 		func(c *cfg) bool { return c.RlUseSequencePacking && c.SeqLength.V > c.RlSequencePackingBinSize })
 	packing.until = megatron.V015
+	collected := rl("rl-batch-within-collection", "--global-batch-size --grpo-prompts-per-step --grpo-group-size", "",
+		t("--global-batch-size must not exceed prompts × group size", "--global-batch-size 不能超过 提示数 × 组大小"),
+		t("a step cannot use more samples than one collection gives", "一步不能用掉比一次采样更多的样本"),
+		t("lower it, or raise --grpo-prompts-per-step", "减小它，或增大 --grpo-prompts-per-step"),
+		func(c *cfg) bool { return c.GlobalBatchSize.V > c.GrpoPromptsPerStep*c.GrpoGroupSize })
+	collected.source = "megatron/rl/rl_utils.py:2300"
+	used := rl("rl-iterations-positive", "--grpo-iterations", "", t("--grpo-iterations must be above 0", "--grpo-iterations 必须大于 0"),
+		t("it divides the number of the step: 0 ends in a ZeroDivisionError, and a negative number never collects again", "步数要除以它：0 会以 ZeroDivisionError 结束，负数则不再采样"),
+		t("give 1 or more", "取 1 或更大"), func(c *cfg) bool { return c.GrpoIterations < 1 })
+	used.source = "megatron/training/training.py:3432"
 	return topics("reinforcement learning", []row{
-		packing,
+		packing, collected, used,
 		rl("rl-samples-fill-batches", samples, "727",
 			t("prompts × group size × iterations must be a multiple of the global batch", "提示数 × 组大小 × 迭代数 必须是全局批大小的整数倍"),
 			t("the samples of one generation are used up by whole steps", "一次生成的样本要由整数个训练步用完"),

@@ -84,6 +84,20 @@ func TestTheEstimateAgreesWithTheRun(t *testing.T) {
 	require.Less(t, fit("2.00", "30.00"), fit("2.00", "1.00"), "it held less")
 }
 
+// No change is advised where the run held many times what the arguments explain, as with another
+// model on the same GPU: the change would not reach that memory.
+func TestAnEstimateOfASmallPartAdvisesNothing(t *testing.T) {
+	small := strings.NewReplacer(
+		"hidden_size ..................................... 4096", "hidden_size ..................................... 512",
+		"attention_heads ............................. 32", "attention_heads ............................. 8",
+		"micro_batch_size ................................ 4", "micro_batch_size ................................ 1",
+	).Replace(diagnosetest.PrintedArguments)
+	r := diagnosetest.Text(t, small+"Traceback (most recent call last):\n  File \"/w/train.py\", line 3, in step\ntorch.OutOfMemoryError: CUDA out of memory. "+
+		"Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.00 GiB of which 1.00 GiB is free.\n")
+	require.Equal(t, outcome.CUDAOOM, r.Class)
+	require.Nil(t, r.Fit)
+}
+
 // The advice doubles the tensor parallelism, unless the heads cannot be split so far.
 func TestNoChangeThatMegatronRefusesIsAdvised(t *testing.T) {
 	const micro = "micro_batch_size ................................ "

@@ -46,6 +46,10 @@ func (j *job) launch() (run megatron.Run, given, ok bool) {
 	return run, false, true
 }
 
+// mostScale is how many times the estimate a run may have used so that a change of the estimate
+// still tells what would fit: above it, most of the memory is something that the estimate does not know.
+const mostScale = 4
+
 // fit finds the smallest change that would fit into memory. It scales the estimate so that it agrees
 // with what this run tried to allocate.
 func (j *job) fit(m *report.Memory) *report.Fit {
@@ -56,6 +60,9 @@ func (j *job) fit(m *report.Memory) *report.Fit {
 	args, _ := megatron.Parse(run)
 	was := args.Effective()
 	scale := (m.TotalGiB - m.FreeGiB - m.OthersGiB + m.TriedGiB) / was.Memory().GiB()
+	if scale > mostScale {
+		return nil
+	}
 	broken := rules.CheckConfig(was, lang.EN).Problems // the run does not print all arguments, so some rules look broken
 	room := 0.97 * (m.TotalGiB - m.OthersGiB)
 	for _, change := range changes(was) {

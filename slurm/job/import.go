@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -145,6 +146,10 @@ func (m *importer) start() {
 	m.variables(st)
 	if st.Step != nil {
 		m.step(st.Step)
+	}
+	if n := m.tasks(st); m.spec.GPUsPerNode == nil && st.Launcher == script.Python && n > 1 {
+		m.spec.GPUsPerNode = &n
+		m.note(st.Line, "gpus_per_node: "+strconv.Itoa(n), "no GPUs are asked for: one for each task of a node is taken", "脚本没有申请 GPU：按每个节点的任务数取值")
 	}
 	if st.Container != nil {
 		m.container(st.Container)
@@ -353,7 +358,7 @@ func (m *importer) container(c *script.Container) {
 
 // unnoted are commands that get no note: a rendered script does not need them, or
 // they have no lasting effect.
-var unnoted = strings.Fields("cd export set echo printf read clear mkdir date hostname scontrol head true : [ [[ test readonly local declare unset shopt ulimit umask exit return wait tee bash uv grep awk sed cut tr sort wc basename dirname realpath readlink pwd nvidia-smi getent env sleep trap docker singularity apptainer enroot squeue sinfo sacct ls cat shift")
+var unnoted = strings.Fields("cd command export set echo printf read clear mkdir date hostname scontrol head true : [ [[ test readonly local declare unset shopt ulimit umask exit return wait tee bash uv grep awk sed cut tr sort wc basename dirname realpath readlink pwd nvidia-smi getent env sleep trap docker singularity apptainer enroot squeue sinfo sacct ls cat shift break continue")
 
 // noteOtherCommands notes the commands whose effect the specification cannot express.
 func (m *importer) noteOtherCommands() {
@@ -362,7 +367,8 @@ func (m *importer) noteOtherCommands() {
 		if files := teeFiles(c); len(files) > 0 {
 			m.note(c.Line, "tee "+strings.Join(files, " "), "this copy of the output is not written: the logs are in log_dir", "不再另写这份输出：日志在 log_dir 中")
 		}
-		if m.imported[c] || c.By != nil || c.Subst || c.Function || name == "" || slices.Contains(unnoted, name) || c.Trap || name == "srun" && m.looksOnly(c) {
+		nested := c.By != nil && !m.besideTraining(c)
+		if m.imported[c] || nested || c.Subst || c.Function || name == "" || slices.Contains(unnoted, name) || c.Trap || name == "srun" && m.looksOnly(c) {
 			continue
 		}
 		words := script.Texts(c.Args)
@@ -374,6 +380,12 @@ func (m *importer) noteOtherCommands() {
 	for _, h := range m.job.Handlers {
 		m.note(h.Line, "trap "+strings.Join(h.Signals, " "), "a signal handler is not imported: see signal and kill_switch", "信号处理没有导入：参见 signal 与 kill_switch")
 	}
+}
+
+// besideTraining reports whether c stands in the text of the shell that starts the training,
+// as in srun bash -c "pip install x; python train.py". A condition changes nothing.
+func (m *importer) besideTraining(c *script.Command) bool {
+	return m.imported[c.By] && slices.Contains(shellNames, c.By.Name()) && !c.Condition
 }
 
 // looksOnly reports whether c is a step that changes nothing, or starts one of the trainings,

@@ -93,6 +93,19 @@ func TestAHomeFolderIsNoted(t *testing.T) {
 	require.NotContains(t, s.Env, "HF_HOME")
 }
 
+// Where a site gives whole nodes and nothing asks for GPUs, each task of a rank has one.
+func TestTasksTellTheGPUsThatNothingAsksFor(t *testing.T) {
+	const rank = `srun bash -c "RANK=\$SLURM_PROCID python /w/pretrain_gpt.py"`
+	s, notes := imported("#SBATCH --nodes=8 --ntasks-per-node=4", rank)
+	require.Equal(t, 4, *s.GPUsPerNode)
+	require.Contains(t, notes, "gpus_per_node: 4: no GPUs are asked for")
+	s, notes = imported("#SBATCH --nodes=8 --ntasks-per-node=4 --gres=gpu:2", rank)
+	require.Equal(t, 2, *s.GPUsPerNode)
+	require.NotContains(t, notes, "no GPUs are asked for")
+	s, _ = imported("#SBATCH --nodes=8 --ntasks-per-node=1", rank)
+	require.Nil(t, s.GPUsPerNode)
+}
+
 // Without directives, srun's options ask for the job.
 func TestWhatSrunAsksForIsTheJob(t *testing.T) {
 	s, _ := imported("G=${G:-8}", "srun -p dev -J x --gres=gpu:$G --ntasks=16 --ntasks-per-node=$G --cpus-per-task=5 --time=60 --overlap python /w/t.py")

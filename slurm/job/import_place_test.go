@@ -232,6 +232,7 @@ func TestAMountKeepsItsFlags(t *testing.T) {
 	for _, run := range []string{
 		"srun --container-image=/i.sqsh --container-mounts=/w:/w,/data:/d:ro", "srun docker run -v /w:/w -v /data:/d:ro i",
 		"srun docker run -v /w:/w --mount type=bind,src=/data,dst=/d,readonly i",
+		`srun singularity exec -B "/w:/w, /data:/d:ro" i.sif`,
 	} {
 		s, _ := imported("#SBATCH --nodes=1 --gpus-per-node=8", "cd /w", run+" torchrun --nproc_per_node=8 /w/t.py")
 		require.Equal(t, job.Mounts{"/w:/w", "/data:/d:ro"}, s.Container.Mounts, run)
@@ -244,6 +245,10 @@ func TestAStepBesideTheTrainingIsNoted(t *testing.T) {
 	_, notes := imported("#SBATCH --nodes=2", "srun -N1 ray start --head &", "srun hostname", "srun bash <<E", "cd /w", "pip install torch", "E", "run() { srun $1 /w/t.py; }", "log() { echo $1; }", "log a", "run python")
 	require.Contains(t, notes, "srun -N1 ray start --head: this command is not imported")
 	require.Contains(t, notes, "srun bash: this command is not imported")
+	_, inside := imported("#SBATCH --nodes=2", "for i in 1 2; do continue; done", `srun bash -c "cd /w; pip install x; torchrun --nproc_per_node=8 /w/t.py"`)
+	require.Contains(t, inside, "pip install x: this command is not imported")
+	require.NotContains(t, inside, "continue")
+	require.NotContains(t, inside, "torchrun --nproc_per_node=8 /w/t.py: this command")
 	require.NotContains(t, notes, "hostname")
 	require.NotContains(t, notes, "log a")
 	require.NotContains(t, notes, "run python")

@@ -180,7 +180,8 @@ func noGPURequest(c *checker) {
 		}
 	}
 	for _, s := range c.starts {
-		if s.Launcher == script.Wrapper || cpuOnly.MatchString(strings.Join(script.Texts(append(slices.Clip(s.Args), s.ProgramArgs...)), " ")) {
+		words := strings.Join(script.Texts(append(slices.Clip(s.Args), s.ProgramArgs...)), " ")
+		if s.Launcher == script.Wrapper && !withGPUs(s.Container) || cpuOnly.MatchString(words) {
 			continue
 		}
 		if cpuOnly.MatchString(c.comments()) {
@@ -189,6 +190,15 @@ func noGPURequest(c *checker) {
 		c.report(c.headLine(), "")
 		return
 	}
+}
+
+// withGPUs reports whether a container is started with the node's GPUs.
+func withGPUs(box *script.Container) bool {
+	if box == nil {
+		return false
+	}
+	_, asked := box.Get("gpus", "nv", "rocm")
+	return asked
 }
 
 // checkpointFlag matches arguments that name a checkpoint or an output folder.

@@ -319,9 +319,15 @@ func commandLines(lines []string, f Finding) string {
 
 var blankOrComment = lazy.New(`^\s*(#|$)`)
 
+// commentAfter matches a comment behind the backslash that continues a line.
+var commentAfter = regexp.MustCompile(`\\[ \t]+#.*$`)
+
 func fixContinuation(lines []string, f Finding) ([]string, bool) {
 	i := f.Line - 1
 	if t := strings.TrimRight(lines[i], " \t"); t != lines[i] && strings.HasSuffix(t, "\\") {
+		return changed(lines, i, t)
+	}
+	if t := commentAfter.ReplaceAllString(lines[i], `\`); t != lines[i] {
 		return changed(lines, i, t)
 	}
 	// Remove the lines between the separated line and its command.

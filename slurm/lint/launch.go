@@ -152,7 +152,7 @@ func bareTorchrun(c *checker) {
 		if c.commandBefore(s.Seq, activates) {
 			continue
 		}
-		c.report(s.Line, "torchrun")
+		c.report(cmp.Or(s.Args[0].Value.Line(), s.Line), "torchrun")
 	}
 }
 

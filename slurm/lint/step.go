@@ -64,7 +64,19 @@ func noWorktree(c *checker) {
 		if (s.Launcher == script.Wrapper || s.Flags.Has("no-python")) && !strings.Contains(s.Program.Text(), "/") && (s.Name() == s.Program.Text() || s.Flags.Has("no-python")) {
 			continue // the PATH has the program
 		}
-		c.report(cmp.Or(s.Program.Line, s.Line), s.Program.Text())
+		line := cmp.Or(s.Program.Line, s.Line)
+		if box := s.Container; box == nil || !box.Docker() && box.Runtime != "pyxis" && box.Runtime != "enroot" {
+			c.report(line, s.Program.Text())
+			return
+		}
+		c.reportThat(line, s.Program.Text(), lang.Text{
+			EN: "the program is named by a relative path and nothing sets the folder in the container: it is sought where the image starts, whatever folder the script is in",
+			ZH: "程序用的是相对路径，又没有指定容器内的工作目录：会在镜像的默认目录里查找，与脚本所在目录无关",
+		})
+		c.out[len(c.out)-1].Fix = lang.Text{
+			EN: "give --container-workdir (docker: -w), or the program's whole path in the container",
+			ZH: "加上 --container-workdir（docker 用 -w），或写出程序在容器内的完整路径",
+		}.In(c.lang)
 		return
 	}
 }

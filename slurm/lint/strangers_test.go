@@ -155,6 +155,30 @@ func TestAScriptOfAShellIsInTheFolder(t *testing.T) {
 	require.Empty(t, of("no-worktree-cd", lang.EN, "#!/bin/bash", "#SBATCH --nodes=2", "srun worker.sh"), "the PATH has it")
 }
 
+// In a container of pyxis or docker, a relative path is sought where the image starts, and a cd of the
+// script changes nothing.
+func TestTheImageDecidesWhereARelativeProgramIs(t *testing.T) {
+	for _, run := range []string{"srun --container-image=i python train.py", "srun docker run i python train.py"} {
+		found := of("no-worktree-cd", lang.EN, "#!/bin/bash", "#SBATCH --nodes=1 --gpus-per-node=1", "cd /w", run)
+		require.Len(t, found, 1, run)
+		require.Contains(t, found[0].Message, "where the image starts", run)
+		require.Contains(t, found[0].Fix, "--container-workdir", run)
+	}
+	for _, run := range []string{"srun --container-image=i --container-workdir=/w python train.py", "srun singularity exec i.sif python train.py"} {
+		require.Empty(t, of("no-worktree-cd", lang.EN, "#!/bin/bash", "#SBATCH --nodes=1 --gpus-per-node=1", "cd /w", run), run)
+	}
+}
+
+// A container with GPUs needs GPUs, whatever the program in it is.
+func TestAContainerWithGPUsNeedsThem(t *testing.T) {
+	for run, n := range map[string]int{
+		"srun docker run --gpus all i /w/moe.sh": 1, "srun singularity exec --nv i.sif /w/moe.sh": 1,
+		"srun docker run i /w/moe.sh": 0, "srun singularity exec i.sif /w/moe.sh": 0,
+	} {
+		require.Len(t, of("no-gpu-request", lang.EN, "#!/bin/bash", "#SBATCH --nodes=2", run), n, run)
+	}
+}
+
 // Words that a branch adds leave the others readable.
 func TestWordsAddedInABranchHideNoFault(t *testing.T) {
 	lines := []string{

@@ -50,6 +50,15 @@ func broken(file *syntax.File, t text) (b Break, from, to int) {
 		if b.Line > 0 {
 			return false
 		}
+		if w, ok := n.(*syntax.Word); ok && commented.MatchString(t.slice(w.Pos(), w.End())) {
+			at := int(w.Pos().Offset())
+			rest, _, _ := strings.Cut(t.src[at:], "\n")
+			b, from, to = Break{Line: t.at(uint(at)), Text: rest}, at, at+len(rest)
+			if to < len(t.src) {
+				to++
+			}
+			return false
+		}
 		st, ok := n.(*syntax.Stmt)
 		if !ok {
 			return true
@@ -78,6 +87,10 @@ func broken(file *syntax.File, t text) (b Break, from, to int) {
 	})
 	return b, from, to
 }
+
+// commented matches a word that a backslash with a blank after it begins, where the author
+// intended a comment behind a continued line: bash takes the blank and the # as a word.
+var commented = lazy.New(`^\\[ \t]#`)
 
 var flagWord = lazy.New(`^--?[A-Za-z]`)
 

@@ -255,11 +255,13 @@ func TestBrokenContinuationsAreJoined(t *testing.T) {
 		line int
 		text string
 	}{
-		"prog \\\n  --a 1 \\ \n  --b 2\n":           {2, `\ `},
-		"prog \\\n  --a 1\n  --b 2\n":               {3, "--b"},
-		"prog \\\n  --a 1 \\\n\n  --b 2\n":          {4, "--b"},
-		"prog \\\n  --a 1 \\\n  # --c 3\n  --b 2\n": {4, "--b"},
-		"prog \\\n  --a 1 \\\n# --c 3\n  --b 2\n":   {4, "--b"},
+		"prog \\\n  --a 1 \\ \n  --b 2\n":               {2, `\ `},
+		"prog \\\n  --a 1\n  --b 2\n":                   {3, "--b"},
+		"prog \\\n  --a 1 \\ # one\n  --b 2\n":          {2, `\ # one`},
+		"A=(\n  --a 1 \\ # one\n  --b 2)\nprog ${A[@]}": {2, `\ # one`},
+		"prog \\\n  --a 1 \\\n\n  --b 2\n":              {4, "--b"},
+		"prog \\\n  --a 1 \\\n  # --c 3\n  --b 2\n":     {4, "--b"},
+		"prog \\\n  --a 1 \\\n# --c 3\n  --b 2\n":       {4, "--b"},
 	} {
 		j := Read("", []byte(src)).Jobs[0]
 		require.Len(t, j.Breaks, 1, src)

@@ -124,6 +124,10 @@ func (c *Container) setEnv(v Value, line int) {
 
 // mount adds a mount of the form host:inside[:flags].
 func (c *Container) mount(v Value, line int) {
+	if len(v) > 0 && v[0].Ref == nil { // "/a, /b": the blank is no part of the path
+		v = slices.Clone(v)
+		v[0].Text = strings.TrimLeft(v[0].Text, " \t")
+	}
 	parts := splitValue(v, ':')
 	m := Mount{Host: parts[0], Inside: parts[0], Line: line}
 	if len(parts) > 1 && len(parts[1]) > 0 {
