@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -107,6 +108,36 @@ func (j *job) loggedBefore(e *scan.Event) bool {
 		}
 	}
 	return false
+}
+
+// saidLast judges a rank of which its launcher only reports that it left with 1, as after Python's sys.exit("message"), by
+// the sentence with which its own lines end. A rank whose standard error has a file of its own wrote the message there.
+func (j *job) saidLast(v verdict) verdict {
+	left := v.event
+	if left == nil || !left.Agent || left.Exit != 1 || left.Rank < 0 || v.class != outcome.UnknownExit {
+		return v
+	}
+	var last, ofErrors *scan.Event
+	for i, f := range j.files {
+		for t, m := range f.LastBy {
+			if j.old[i] || j.rankOf(i, t) != left.Rank {
+				continue
+			}
+			switch e := eventOf(i, m); {
+			case t == logline.NoTag && standardError.MatchString(j.src.Logs[i].Name):
+				ofErrors = e
+			case last == nil || last.Before.Before(m.At):
+				last = e
+			}
+		}
+	}
+	e := cmp.Or(ofErrors, last)
+	if e == nil || !j.files[e.File].SaidOnce(e.Tag, e.Text) || j.partingWords(left.Rank) == nil {
+		return v
+	}
+	e.Rank, e.Node, e.Class, e.Weight = left.Rank, left.Node, outcome.UserException, pattern.Generic
+	v.class, v.event, v.others, v.why = outcome.UserException, e, nil, report.OwnWords
+	return v
 }
 
 // partingWords returns the last line of a rank on whose exit nobody reports, unless another rank's last line is the
