@@ -41,8 +41,8 @@ func TestTheReasonOfAFailedLaunchDecides(t *testing.T) {
 		}
 	}
 	const revoked = "srun: error: Task launch for StepId=7.1 failed on node gpu3: Job credential revoked\nsrun: error: Application launch failed: Job credential revoked\n"
-	for end, class := range map[string]string{"": outcome.SlurmCancelled, " DUE TO TIME LIMIT": outcome.SlurmTimeLimit} {
-		cancelled := "slurmstepd: error: *** JOB 7 ON gpu3 CANCELLED AT 2026-03-04T10:00:00" + end + " ***\n"
+	for end, class := range map[string]string{"***": outcome.SlurmCancelled, "DUE TO TIME LIMIT ***": outcome.SlurmTimeLimit} {
+		cancelled := "slurmstepd: error: *** JOB 7 ON gpu3 CANCELLED AT 2026-03-04T10:00:00 " + end + "\n"
 		for _, log := range []string{revoked + cancelled, cancelled + revoked} {
 			r := diagnosetest.Text(t, "Loading the words\n"+log)
 			require.Equal(t, class, r.Class, log)

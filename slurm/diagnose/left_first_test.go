@@ -20,6 +20,8 @@ func TestARanksLastWordsBelowAPrefix(t *testing.T) {
 	}{
 		"its message":                {words, lost, true},
 		"without the program's name": {sentence, lost, true},
+		"a file's name":              {"vocab.txt differs between the ranks\n", lost, true},
+		"an error at an end":         {"fatal: the schedule ended before the data\n", lost, true},
 		"a logger's line":            {"2026-11-23 10:00:01,530 INFO pretrain: the tokenizer has 50304 entries\n", lost, false},
 		"words that all write":       {words, words + lost, false},
 		"an announcement":            {"Loading the vocabulary of 32001 tokens\n", lost, false},
@@ -75,5 +77,29 @@ func TestARankThatLeftInSilenceAmongAll(t *testing.T) {
 		r := diagnosetest.Text(t, c.log)
 		require.Equal(t, c.class, r.Class, name)
 		namesRank(t, c.rank, r, name)
+	}
+}
+
+// Two ranks of a node write into one standard error without prefixes: one leaves by sys.exit with a message, and the other
+// loses it.
+func TestTheMessageOfARankThatIsNotNamed(t *testing.T) {
+	lost := diagnosetest.Raised(lostPeer)
+	other := dated + lost + lost + exitedWith("gpu1", 1, 0, 1)
+	for name, c := range map[string]struct {
+		file, log, class string
+	}{
+		"standard error":     {"p-7-gpu2.err", dated + sentence + lost, outcome.UserException},
+		"long before":        {"p-7-gpu2.err", strings.Replace(dated, "10:", "09:", 1) + sentence + lost, outcome.UnknownExit},
+		"both streams":       {"p-7-gpu2.out", dated + sentence + lost, outcome.UnknownExit},
+		"all ranks complain": {"p-7-gpu2.err", dated + sentence + lost + lost, outcome.NCCLConnection},
+		"it wrote on":        {"p-7-gpu2.err", dated + sentence + dated + lost, outcome.UnknownExit},
+	} {
+		r := ofFolder(t, map[string]string{"logs/p-7-gpu1.err": other, "logs/" + c.file: c.log + failed + exitedWith("gpu2", 1, 2, 3)})
+		require.Equal(t, c.class, r.Class, name)
+		namesRank(t, -1, r, name)
+		if c.class == outcome.UserException {
+			require.Equal(t, strings.TrimSpace(sentence), r.RootLine, name)
+			require.Equal(t, "gpu2", *r.RootNode, name)
+		}
 	}
 }

@@ -26,6 +26,7 @@ func TestWhatAFreshLogSaysOfItsEnd(t *testing.T) {
 		"EXIT_CODE=1":                                  outcome.UnknownExit,
 		"FATAL: cannot open the config":                outcome.UnknownExit,
 		"Aborted!":                                     outcome.UnknownExit,
+		"AssertionError":                               outcome.UserException,
 		"训练失败":                                         outcome.UnknownExit,
 		"Received SIGTERM, cleaning up...":             outcome.SlurmCancelled,
 		"Caught signal 15, exiting":                    outcome.SlurmCancelled,
@@ -89,4 +90,22 @@ func TestAConnectionThatWasLostOnTheWayIsNoCause(t *testing.T) {
 		"7-gpu2.out": iterations + of("[default1]:", lost),
 	})
 	require.Equal(t, outcome.UserException, r.Class, "nothing says that it is done")
+	r = diagnosetest.Text(t, "[after training is done] datetime: 2026-03-04 10:00:00 \n"+diagnosetest.Raised("BrokenPipeError: [Errno 32] Broken pipe"))
+	require.Equal(t, outcome.Success, r.Class, "at the end")
+}
+
+// An exception without a message, of which the log has the last line only.
+func TestAnExceptionsNameAlone(t *testing.T) {
+	for last, class := range map[string]string{
+		"AssertionError":              outcome.UserException,
+		"mypackage.errors.ShardError": outcome.UserException,
+		"mypackage.errors.BadShard":   outcome.UnknownExit,
+		"Error":                       outcome.UnknownExit,
+		"NoErrorsWereFound":           outcome.UnknownExit,
+	} {
+		r := diagnosetest.Text(t, "Loading the words\nA word\n"+last+"\n")
+		require.Equal(t, class, r.Class, last)
+		r = diagnosetest.Text(t, "Loading the words\n"+last+"\nA word of two\n")
+		require.Equal(t, outcome.UnknownExit, r.Class, "it went on after %s", last)
+	}
 }

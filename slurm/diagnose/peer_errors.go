@@ -15,10 +15,10 @@ var peerErrors = lazy.New(`^(?:\w+\.)*(?:Connection\w*|BrokenPipe|EOF)Error$`)
 // gone.
 var peerFiles = []string{"torch/distributed/", "torch/utils/data/", "multiprocessing/"}
 
-// unexplained returns such an exception among the symptoms of a death if the run did not go on after it, and the heaviest
-// symptom does not explain it.
+// unexplained returns such an exception among the symptoms of a death if the run did not survive it, and the heaviest
+// symptom does not explain it. At the end of a run that completed, a process that leaves first looks like one that died.
 func (j *job) unexplained(heavy *scan.Event, left []*scan.Event) *scan.Event {
-	if heavy.Weight > pattern.Exited+1 || heavy.Class != outcome.UnknownExit && heavy.Class != outcome.NCCLConnection {
+	if j.finished() && !j.deathSeen() || heavy.Weight > pattern.Exited+1 || heavy.Class != outcome.UnknownExit && heavy.Class != outcome.NCCLConnection {
 		return nil
 	}
 	return firstEvent(left, func(e *scan.Event) bool {

@@ -4,6 +4,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 )
 
 // notZero matches an exit status other than zero, where no decimal point and no unit makes it another
@@ -52,7 +53,7 @@ func (f *Facts) SaysOver() bool {
 		return false
 	}
 	_, text := logline.CutTag(m.Text)
-	return saysFailed(text, true) || leavesFailed.MatchString(text) || fatal.MatchString(text)
+	return saysFailed(text, true) || leavesFailed.MatchString(text) || fatal.MatchString(text) || python.Alone(text)
 }
 
 // fatal matches a last line with a level above error, with which programs end, or the word for an aborted run.

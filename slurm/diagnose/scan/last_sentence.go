@@ -24,11 +24,11 @@ func (s *scanner) sentences(m Mark, text string) {
 func isSentence(text string) bool {
 	_, dated := logline.ParseTime(text)
 	return !dated && plainWords.MatchString(text) && pattern.FormOf(text) < pattern.Report && !announces(text) && !errorLevel.MatchString(text) &&
-		!doneWords.MatchString(text) && !strings.HasSuffix(text, ":") && !strings.Contains(text, " NCCL ")
+		(!doneWords.MatchString(text) || failed.MatchString(text)) && !strings.HasSuffix(text, ":") && !strings.Contains(text, " NCCL ")
 }
 
 // plainWords matches a line that begins with two words of a sentence, maybe after the name of the program.
-var plainWords = lazy.New(`^(?:[A-Za-z][\w.-]*: )?[A-Za-z][\w'-]*,? [\w'"/.-]+,? `)
+var plainWords = lazy.New(`^(?:[A-Za-z][\w.-]*: )?[A-Za-z][\w'.-]*,? [\w'"/.-]+,? `)
 
 // SaidOnce reports whether a line is such a sentence, and no other line of the file has its form.
 func (f *Facts) SaidOnce(t logline.Tag, text string) bool {
