@@ -44,8 +44,8 @@ func terminated(live, all []*scan.Event) *scan.Event {
 	return only
 }
 
-// lastSignal returns the line in which a process reports that it was told to end, if a log ends with it and nothing that the
-// run said before is an end of its work.
+// lastSignal returns the line in which a process reports that it was told to end, if a log ends with it, and neither that
+// log says that all work was done before, nor does another one end well: a script ends its servers when it is done.
 func (j *job) lastSignal() *scan.Event {
 	if j.given.slurmSays() || j.finished() {
 		return nil
@@ -54,11 +54,11 @@ func (j *job) lastSignal() *scan.Event {
 	for i, f := range j.files {
 		m := lastLine(f)
 		_, text := logline.CutTag(m.Text)
-		switch {
+		switch told := signalled.MatchString(text) && pattern.FormOf(text) < pattern.Inert; {
 		case j.old[i] || m.Text == "":
-		case f.SaidDone():
+		case f.SaidDone(), !told && f.Ending().Said:
 			return nil
-		case signalled.MatchString(text) && pattern.FormOf(text) < pattern.Inert && (last == nil || m.At.Before(last.Before)):
+		case told && (last == nil || m.At.Before(last.Before)):
 			last = eventOf(i, m)
 			last.Class, last.Rank, last.Node = outcome.SlurmCancelled, j.rankOf(i, last.Tag), j.fileNode[i]
 		}

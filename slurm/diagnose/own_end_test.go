@@ -56,6 +56,13 @@ func TestAProcessThatWasToldToEndHasNotSucceeded(t *testing.T) {
 	}
 	r := diagnosetest.With(t, "Loading model\n"+told, diagnose.Context{JobState: "RUNNING"})
 	require.Equal(t, outcome.Running, r.Class, "Slurm knows better")
+	for of, class := range map[string]string{
+		diagnosetest.Rounds(20, "sample {n} is read\n") + "The scores were written\n": outcome.Success,
+		diagnosetest.Rounds(20, "sample {n} is read\n") + "A word of it\n":            outcome.SlurmCancelled,
+	} {
+		r := ofFolder(t, map[string]string{"server.log": "Loading model\nA word\n" + told, "slurm-7.out": of})
+		require.Equal(t, class, r.Class, "a server beside %s", of)
+	}
 }
 
 // A loop is followed by a line that tells of a failure, which is no result of it.
