@@ -131,10 +131,11 @@ func (j *job) addRoot(r *report.Report, v verdict, e *scan.Event) {
 	if !report.QuietClass(v.class) {
 		name, no := j.src.Logs[e.File].Place(e.Off)
 		r.RootFile, r.RootLineNo, r.RootLine = name, &no, logline.Show(e.Raw)
+		noNode := v.noneAtFault || v.class != outcome.SlurmNodeFail && scan.IsEnd(v.class) && e.Agent // Slurm names the node that wrote it
 		if e.Rank >= 0 && v.class != outcome.SlurmNodeFail && !v.noneAtFault {
 			r.RootRank = &e.Rank
 		}
-		if e.Node != "" && !v.noneAtFault {
+		if e.Node != "" && !noNode {
 			r.RootNode = &e.Node
 		}
 	}

@@ -32,14 +32,17 @@ func (j *job) health() verdict {
 	running, known := j.given.running()
 	age, dated := j.age(now())
 	_, iterates := j.lastIteration()
+	told := j.lastSignal()
 	switch {
+	case told != nil:
+		return verdict{class: outcome.SlurmCancelled, event: told, why: "nothing says why"}
 	case j.given.state() == slurm.Pending:
 		return verdict{class: outcome.Running, why: "not started"}
 	case j.slurmFailed(): // whatever the program says of its own work
 		return j.endedQuietly()
 	case j.finished() && !(known && running && (j.stalled() || j.given.suspended())), j.slurmCompleted(), !running && j.endsWell():
 		return verdict{class: outcome.Success, why: "finished"}
-	case known && !running, !known && (!dated || age > longGone || j.stalled() && !iterates || slices.ContainsFunc(j.files, (*scan.Facts).AtPrompt)):
+	case known && !running, !known && (!dated || age > longGone || j.stalled() && !iterates || j.saysOver()):
 		return j.endedQuietly()
 	case j.given.suspended():
 		return verdict{class: outcome.Running, why: "suspended", since: age}

@@ -377,26 +377,6 @@ func (j *job) failedBefore(end *scan.Event, live []*scan.Event) bool {
 	return false
 }
 
-// peerErrors matches exceptions that mostly follow another rank's death. They are the rank's own
-// failure if no other rank complains.
-var peerErrors = lazy.New(`^(?:\w+\.)*(?:Connection\w*|BrokenPipe|EOF)Error$`)
-
-// peerFiles are the files in which torch and Python raise such exceptions for another process that is
-// gone.
-var peerFiles = []string{"torch/distributed/", "torch/utils/data/", "multiprocessing/"}
-
-// endedFromOutside returns the line in which a process reports that it was told to end or that its
-// terminal is gone, if the log ends with it. Somebody outside ended the job if nothing had failed.
-func (j *job) endedFromOutside(left []*scan.Event) *scan.Event {
-	return firstEvent(left, func(e *scan.Event) bool {
-		return !e.Agent && signalled.MatchString(e.Text) && j.files[e.File].Ran.Sentences-e.Ran.Sentences <= scan.Farewell
-	})
-}
-
-var signalled = lazy.New(`(?i)\b(?:received|got|caught)\b.{0,12}\b(?:SIGTERM|SIGHUP|SIGINT|signal:? (?:15|1|2)|(?:15|1|2) death signal)\b|` +
-	`\bSIG(?:TERM|HUP) (?:\(@0x[0-9a-f]+\) )?received\b|` +
-	"`Termination signal` is detected by the operating system") // glog and Paddle
-
 // silentDeath judges processes that died without a message: only symptoms and exit codes are left.
 func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 	var left []*scan.Event
@@ -415,12 +395,8 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 			heavy = e
 		}
 	}
-	if heavy.Weight <= pattern.Exited+1 && (heavy.Class == outcome.UnknownExit || heavy.Class == outcome.NCCLConnection) {
-		for _, e := range left {
-			if peerErrors.MatchString(e.Kind) && e.Stack != nil && (heavy.Class == outcome.UnknownExit || !e.Stack.Has(peerFiles...)) {
-				return j.exactRank(verdict{class: outcome.UserException, event: e, why: "first cause"}, live), true
-			}
-		}
+	if e := j.unexplained(heavy, left); e != nil {
+		return j.exactRank(verdict{class: outcome.UserException, event: e, why: "first cause"}, live), true
 	}
 	onlyHints := heavy.Weight == pattern.Symptom
 	switch {
@@ -449,6 +425,10 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 		v.class, v.event, v.others = outcome.UnknownExit, e, nil
 		return v, true
 	}
+	if e := terminated(live, j.events); e != nil && class == outcome.NCCLConnection {
+		v.class, v.event, v.others = outcome.UnknownExit, e, nil
+		return v, true
+	}
 	if l, ok := j.missing(live); ok && !heavy.Agent {
 		v.laggard, v.event = &l, j.laggardEvent(l, live, heavy)
 		said, left := j.departure(l.rank, heavy)
@@ -466,10 +446,12 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 		v.class, v.event, v.others = outcome.UnknownExit, e, nil
 	} else if e, why := j.silentNode(live); e != nil && class == outcome.NCCLConnection && !heavy.Agent {
 		v.class, v.event, v.others, v.laggard = outcome.UnknownExit, e, nil, &laggard{-1, nil, why}
+	} else if e := j.silentProcess(live); e != nil && class == outcome.NCCLConnection && !heavy.Agent {
+		v.class, v.event, v.others, v.laggard = outcome.UnknownExit, e, nil, &laggard{-1, nil, "unprefixed"}
 	} else {
 		v.noneAtFault = class == outcome.NCCLConnection && severalSay(class, left)
 	}
-	return j.logged(v), true
+	return j.saidLast(j.logged(v)), true
 }
 
 // onlyPeersLeft reports whether a complaint about the network between ranks belongs to the end of a run that said

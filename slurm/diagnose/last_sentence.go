@@ -78,8 +78,13 @@ func (j *job) wroteBefore(file int, m *scan.Mark, left *scan.Event, live []*scan
 			closings++
 		}
 	}
-	return m.Off < left.Off && complaints[file] <= closings && !m.At.IsZero() && left.When().Sub(m.At) < 2*time.Minute &&
+	return saidBefore(m, left) && complaints[file] <= closings &&
 		closed && j.allComplain(file, complaints, live) && j.nodeWithoutLog() == nil
+}
+
+// saidBefore reports whether a sentence was written before a launcher's report, and not long before.
+func saidBefore(m *scan.Mark, left *scan.Event) bool {
+	return m.Off < left.Off && !m.At.IsZero() && left.When().Sub(m.At) < 2*time.Minute
 }
 
 // leftOtherwise reports whether a rank other than the one that left with 1 ended by another exit code, which the loss of a

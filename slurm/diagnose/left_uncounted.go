@@ -75,6 +75,29 @@ func (j *job) silentNode(live []*scan.Event) (*scan.Event, string) {
 	return silent, "unprefixed"
 }
 
+// silentProcess returns a report on a process that left with 1, without its rank, if the launchers account for all ranks and
+// one fewer complain, all of a connection that was closed: one left first and said nothing.
+func (j *job) silentProcess(live []*scan.Event) *scan.Event {
+	accounted, complaints := 0, 0
+	for _, p := range j.launchers() {
+		accounted += len(p.failed) + p.ended
+	}
+	for _, e := range live {
+		if misses(e) && !launcherRaised(e) && e.Class != outcome.UnknownExit {
+			if complaints++; e.Class != outcome.NCCLConnection {
+				return nil
+			}
+		}
+	}
+	report := firstEvent(live, func(e *scan.Event) bool { return e.Agent && e.Exit == 1 && len(e.Tasks) == 0 })
+	if report == nil || complaints < 2 || complaints != accounted-1 || accounted != j.ranks() {
+		return nil
+	}
+	of := *report
+	of.Rank, of.Node = -1, ""
+	return &of
+}
+
 // A launcher is known by its file and srun's label.
 type launcher struct{ file, task int }
 

@@ -36,15 +36,15 @@ var method = []Step{
 			"结束、共同报告的迭代），先据此校正时钟；否则时钟差在五秒内不分先后，此时以信息更明确的那一行为准。内核、驱动或 Slurm 关于硬件与内存的陈述优先于 Python 由此产生的报错。")},
 	{"slurm ended it", said(
 		"Slurm says that it ended the job: time limit, preemption, node failure, cancellation. A step that is cancelled right after a task failed is "+
-			"a consequence.",
-		"Slurm 说明由它结束了作业：时间限制、抢占、节点故障、取消。任务失败后随即被取消的作业步只是后果。")},
+			"a consequence. Except after a node failure, the node that Slurm names is the one that wrote this, and not at fault.",
+		"Slurm 说明由它结束了作业：时间限制、抢占、节点故障、取消。任务失败后随即被取消的作业步只是后果。除节点故障外，Slurm 写出的节点只是写下该信息的节点，并无过错。")},
 	{"slurm's state", said(
 		"Slurm's state of the job, where no line says more.",
 		"没有更明确的日志时，以 Slurm 记录的作业状态为准。")},
 	{report.OwnWords, said(
-		"A rank that left with an exit code of its own, and a last statement that says why: a sentence on its standard error, as Python's "+
+		"A rank that left with an exit code of its own, and a last statement that says why: a sentence that it alone wrote, on its standard error or below its prefix, as Python's "+
 			"sys.exit(message) writes it, or an error of its own that it logged as critical or fatal.",
-		"某个 rank 以自己的退出码退出，且最后一条输出说明了原因：其标准错误上的一句话（如 Python 的 sys.exit(message)），或以 critical、fatal 级别记录的自身错误。")},
+		"某个 rank 以自己的退出码退出，且最后一条输出说明了原因：只有它写下的一句话（在其标准错误上，或带有其前缀；如 Python 的 sys.exit(message)），或以 critical、fatal 级别记录的自身错误。")},
 	{"only the network complained", said(
 		"Where only the network between ranks complained: the earliest error of InfiniBand, sockets or rendezvous, unless the run went on after it.",
 		"只有 rank 之间的网络报错时：取最早的 InfiniBand、套接字或 rendezvous 错误，除非之后训练仍在推进。")},

@@ -225,17 +225,18 @@ func (j *job) exitedBeforeComplaints(live []*scan.Event) (laggard, bool) {
 
 // unreported returns the only rank on whose exit no launcher reports while the others complain: it left with 0, or its
 // launcher ended it as the only one that was still busy. The latter holds only if all others complain: if fewer do, one
-// of them left without a word, and this rank was too slow to say so. The launcher of its node must report on another
-// rank.
+// of them left without a word, and this rank was too slow to say so. Nor does it hold if they lost a process, because the
+// busy one was still there. The launcher of its node must report on another rank.
 func (j *job) unreported(live []*scan.Event) (laggard, bool) {
 	r, complains := j.unreportedRank(), complaining(live)
 	if r < 0 || complains[r] || len(complains) == 0 {
 		return laggard{}, false
 	}
-	complaints, exited, beside, most := 0, map[int]bool{}, false, j.mostLocal()
+	complaints, exited, beside, most, closed := 0, map[int]bool{}, false, j.mostLocal(), true
 	for _, e := range live {
 		if misses(e) && !launcherRaised(e) && e.Class != outcome.UnknownExit {
 			complaints++
+			closed = closed && e.Class == outcome.NCCLConnection
 		}
 	}
 	for _, f := range j.files {
@@ -248,7 +249,7 @@ func (j *job) unreported(live []*scan.Event) (laggard, bool) {
 		}
 	}
 	ended := slices.ContainsFunc(j.events, func(e *scan.Event) bool { return strings.Contains(e.Text, "closing signal") })
-	return laggard{r, j.nccl[r], "silent"}, beside && (complaints == len(exited) || complaints < len(exited) && !ended)
+	return laggard{r, j.nccl[r], "silent"}, beside && (complaints == len(exited) && !(ended && closed) || complaints < len(exited) && !ended)
 }
 
 // loneHung returns the only rank that was killed after others had timed out.

@@ -51,7 +51,7 @@ func TestWordsThatOnlyAccompany(t *testing.T) {
 		"the same, and then a scancel":    {threads + ignored + next + "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-03-04T10:00:00 ***\n", outcome.SlurmCancelled, "CANCELLED"},
 		"an abort of another rank":        {"Fatal Python error: Aborted\n" + ignored + next, outcome.Segfault, "Fatal"},
 		"threads after such workers":      {threads + ignored + next + threads, outcome.Segfault, "terminate"},
-		"a launch that the request kept":  {"srun: error: task 0 launch failed: Unable to satisfy cpu bind request\n", outcome.UnknownExit, ""},
+		"a launch that the request kept":  {"srun: error: task 0 launch failed: Unable to satisfy cpu bind request\n", outcome.SlurmSubmitRejected, "cpu bind"},
 		"a warning of a package's own":    {"/gpfs/v/cells.py:12: MissingFieldWarning: no id, this will become a hard error\nStep 3 loss 0.4\n", outcome.UnknownExit, ""},
 		"an environment that was there":   {there + "Building the graph of jobs...\nReady jobs: 2\n", outcome.UnknownExit, ""},
 		"one that was there, and an end":  {there + "Building the graph of jobs...\nAll jobs completed\n", outcome.Success, ""},

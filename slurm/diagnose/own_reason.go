@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -67,7 +68,7 @@ func (j *job) departure(rank int, like *scan.Event) (said *scan.Event, left bool
 }
 
 // logged judges the end of a process whose last statement is an error that it logged. It is an exception if the error
-// has Python's words for one, or a level above error, with which programs end themselves, unless it tells of an outside cause.
+// has Python's words for one, or is nothing but its name, or a level above error, with which programs end themselves, unless it tells of an outside cause.
 func (j *job) logged(v verdict) verdict {
 	if v.class != outcome.UnknownExit || v.event == nil || v.event.Agent {
 		return v
@@ -76,6 +77,8 @@ func (j *job) logged(v verdict) verdict {
 	fatal := v.why == "nothing says why" && fatalLevel.MatchString(v.event.Text) && !outside.MatchString(v.event.Text) &&
 		(v.event.Tag.Rank < 0 || v.event.Tag.Rank == v.event.Rank)
 	switch {
+	case python.Alone(v.event.Text):
+		v.class, v.why, v.onlyLast = outcome.UserException, "first cause", false
 	case !says && !fatal, pattern.FormOf(v.event.Text) != pattern.Statement:
 	case says && !j.loggedBefore(v.event):
 		v.class, v.why, v.onlyLast = outcome.UserException, "first cause", false
@@ -107,6 +110,49 @@ func (j *job) loggedBefore(e *scan.Event) bool {
 		}
 	}
 	return false
+}
+
+// saidLast judges a rank of which its launcher only reports that it left with 1, as after Python's sys.exit("message"), by
+// the sentence with which its own lines end. A rank whose standard error has a file of its own wrote the message there, and
+// so did the only rank of a node that left in silence, into the node's.
+func (j *job) saidLast(v verdict) verdict {
+	left := v.event
+	if left == nil || !left.Agent || left.Exit != 1 || v.class != outcome.UnknownExit {
+		return v
+	}
+	if left.Rank < 0 {
+		m := j.files[left.File].LastSentence()
+		if m == nil || left.Node == "" || !standardError.MatchString(j.src.Logs[left.File].Name) || !saidBefore(m, left) {
+			return v
+		}
+		return ownWords(v, eventOf(left.File, *m))
+	}
+	var last, ofErrors *scan.Event
+	for i, f := range j.files {
+		for t, m := range f.LastBy {
+			if j.old[i] || j.rankOf(i, t) != left.Rank {
+				continue
+			}
+			switch e := eventOf(i, m); {
+			case t == logline.NoTag && standardError.MatchString(j.src.Logs[i].Name):
+				ofErrors = e
+			case last == nil || last.Before.Before(m.At):
+				last = e
+			}
+		}
+	}
+	e := cmp.Or(ofErrors, last)
+	if e == nil || !j.files[e.File].SaidOnce(e.Tag, e.Text) || j.partingWords(left.Rank) == nil {
+		return v
+	}
+	return ownWords(v, e)
+}
+
+// ownWords makes a sentence the cause of an exit, instead of a launcher's report.
+func ownWords(v verdict, said *scan.Event) verdict {
+	said.Rank, said.Node, said.Class, said.Weight = v.event.Rank, v.event.Node, outcome.UserException, pattern.Generic
+	v.class, v.event, v.others, v.why = outcome.UserException, said, nil, report.OwnWords
+	return v
 }
 
 // partingWords returns the last line of a rank on whose exit nobody reports, unless another rank's last line is the

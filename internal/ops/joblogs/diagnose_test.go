@@ -239,7 +239,7 @@ func TestAJobThatEndedInAGraceTimeWasPreempted(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, outcome.SlurmPreempted, out.(joblogs.DiagnoseOut).Report.Class)
 	require.True(t, out.(joblogs.DiagnoseOut).Retry)
-	require.Contains(t, opstest.Text(t, out, lang.EN), "Preempted on node n1.")
+	require.Contains(t, opstest.Text(t, out, lang.EN), "Preempted.")
 	require.Contains(t, opstest.Text(t, out, lang.ZH), "被抢占")
 }
 

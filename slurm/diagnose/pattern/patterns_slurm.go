@@ -22,17 +22,19 @@ var slurmPatterns = []pattern{
 	},
 	{
 		outcome.SlurmNodeFail, Ended + 2, oneOf("still not ready|allocation has been revoked|has been revoked|job credential|not responding" +
-			"|io error with slurmstepd|communication connection failure|launch failed|zero bytes were transmitted|slurmd on node|task launch for" +
+			"|io error with slurmstepd|communication connection failure|zero bytes were transmitted|slurmd on node|task launch for" +
 			"|unexpected reboot|node is down|nodes are down|node unexpectedly rebooted|slurmd could not|unable to confirm allocation|lost connection to"),
-		`nodes? \S+ (is |are )?(not responding|still not ready)|allocation \d+ has been revoked|job credential (expired|revoked)` +
-			`|io error with slurmstepd|task launch for .*failed on node|unexpected(ly)? reboot|nodes? (\S+ )?(is|are) down|communication connection failure` +
-			`|lost connection to (node|slurmd)|^srun: error: tasks? \S+ launch failed: (error configuring interconnect|plugin init|user not found|invalid job cred)`,
+		`nodes? \S+ (is |are )?(not responding|still not ready)|allocation \d+ has been revoked|job credential expired` +
+			`|io error with slurmstepd|task launch for .*failed on node \S+: ` + unrevoked + `|unexpected(ly)? reboot|nodes? (\S+ )?(is|are) down|communication connection failure` +
+			`|lost connection to (node|slurmd)`,
 	},
-	// This row outweighs those of srun's refusals, which begin with the same words.
+	// srun reports one failed launch in three forms, and the reason behind them tells the class. These rows outweigh those of
+	// srun's refusals, which begin with the same words.
+	{outcome.EnvLaunch, Specific + 7, oneOf("slurmd could not execve"), launchFailed + `slurmd could not execve`},
 	{
-		outcome.SlurmNodeFail, Specific + 7, oneOf("application launch failed|task launch for"),
-		`application launch failed: .*(communication connection|socket timed out|connection refused|no route to host|not responding|node failure` +
-			`|job credential)|task launch for \S+ failed on node \S+: (job credential|communication connection|socket timed out|unable to contact)`,
+		outcome.SlurmNodeFail, Specific + 7, oneOf("launch failed|task launch for"),
+		launchFailed + `.*(communication connection|socket timed out|connection refused|no route to host|not responding|node failure|unable to contact` +
+			`|zero bytes|job credential expired|invalid job credential|error configuring interconnect|plugin init|user not found)`,
 	},
 	{outcome.SlurmNodeFail, Specific + 7, oneOf("error: node failure on|prolog failure on node"), `^\S*\s*(salloc|srun|sbatch): (error: )?(node|prolog) failure on`},
 	{
@@ -60,7 +62,7 @@ var slurmPatterns = []pattern{
 	{outcome.SlurmSubmitRejected, Specific + 6, oneOf("sbatch:|salloc:"), `^\S*\s*(sbatch|salloc): (error|fatal|unrecognized|invalid|option|ambiguous)\b`},
 	{outcome.SlurmSubmitRejected, Specific + 6, oneOf("srun:"), `srun: (fatal:|unrecognized|invalid option|option|ambiguous)` +
 		`|srun: error: (unable to (create step|allocate resources|create job step|confirm)|invalid|requested|job violates|more processors` +
-		`|memory (required|spec)|access/permission|allocation failure|application launch (add )?failed: (?:.*invalid)?|--|are required|duplicate` +
+		`|memory (required|spec)|access/permission|allocation failure|application launch (add )?failed: ` + unrevoked + `|tasks? \S+ launch failed: .*(invalid|unable to satisfy|requested)|--|are required|duplicate` +
 		`|only allocated|can't|cannot|no (nodes|value)|node count|partition|qos|assoc|job creation|job submit|configuration file|task range|too few` +
 		`|ntasks|hostlist|slurm job \d+ has expired|the slurm controller|user'?s? group|insufficient|batch|reservation|more|multi_prog` +
 		`|munge (encode|decode) failed|.*has authentication error)`},
@@ -70,6 +72,12 @@ var slurmPatterns = []pattern{
 		"|user's group not permitted|requested reservation is invalid|memory specification can not be satisfied|does not look like a batch script" +
 		"|dos line breaks|no partition specified|invalid job array spec|invalid wckey|invalid license|job dependency problem"), ``},
 }
+
+// launchFailed begins srun's reports on a step or a task that it could not launch.
+const launchFailed = `(?:application launch failed|tasks? \S+ launch failed|task launch for \S+ failed on node \S+): `
+
+// unrevoked begins a reason other than "Job credential revoked": a node revokes the credential of a job that was ended.
+const unrevoked = `(?:job[^ ]|job [^c]|[^j])`
 
 // lsfEnd begins LSF's reason for the end of a job.
 const lsfEnd = `(?:^|<exit>; )term_`

@@ -48,11 +48,11 @@ var symptomPatterns = []pattern{
 	{
 		outcome.UnknownExit, Symptom, oneOf("childfailederror|closing signal sigterm|closing signal sigint|signalexception|got signal: 15|death signal" +
 			"|received signals.sigterm|workers received signal|sigterm|terminated|job step aborted|forcing job termination|force terminated" +
-			"|terminating stepid|terminating job step|waiting up to|waiting for job step to complete|broken pipe|brokenpipeerror|connectionreseterror" +
+			"|terminating stepid|terminating job step|waiting up to|waiting for job step to complete|broken pipe|brokenpipeerror|connectionreseterror|job credential revoked" +
 			"|connectionrefusederror|systemexit|dataloader worker (pid|exited unexpectedly|manager.py|resource_tracker|eoferror" +
 			"|`termination signal` is detected"),
 		`childfailederror|closing signal|signalexception|got signal|death signal|signals\.sigterm|received signal|sigterm|\bterminated|step aborted` +
-			`|for job step to complete|job termination|terminating|broken ?pipe|connectionreseterror|connectionrefusederror|systemexit|exited unexpectedly` +
+			`|for job step to complete|job credential revoked|job termination|terminating|broken ?pipe|connectionreseterror|connectionrefusederror|systemexit|exited unexpectedly` +
 			"|killed by signal: terminated|`termination signal` is detected",
 	},
 	{outcome.UnknownExit, Exited, oneOf("failed"), `^(?:the )?(?:job|run|training|result:?|script|experiment)\b.{0,16}\bfailed\b`},

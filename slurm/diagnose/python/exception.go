@@ -31,6 +31,7 @@ type Traceback struct {
 	// only a well-known exception name ends it.
 	Headless bool
 	creates  bool   // a line of source code on it creates a file
+	source   string // its last line of source code
 	Uncaught bool   // PyTorch wrote its rank before it, as sys.excepthook does for an exception that ends the process
 	Of       string // the rank that raised it, where another rank quotes it; else empty
 }
@@ -60,7 +61,25 @@ const Header = "Traceback (most recent call last)"
 const Ignored = "Exception ignored in"
 
 // AddSource takes in a line of source code, which Python prints below each frame.
-func (t *Traceback) AddSource(line string) { t.creates = t.creates || opensToWrite.MatchString(line) }
+func (t *Traceback) AddSource(line string) {
+	t.creates = t.creates || opensToWrite.MatchString(line)
+	if strings.ContainsAny(line, "()") { // not the marks below it
+		t.source = line[:min(len(line), 400)]
+	}
+}
+
+// missingExtension matches the name of a compiled module that is not defined, because its import had failed and the
+// program went on without it: _C, or one that ends like setuptools' names for what nvcc and the C++ compiler built.
+var missingExtension = lazy.New(`^name '(_C|_ext|\w+_(?:cuda|cpp|ext|C))' is not defined`)
+
+// extensionMissing reports whether an exception says that a compiled module is missing of which the program calls a function.
+func extensionMissing(kind, message string, t *Traceback) bool {
+	if kind != "NameError" || t == nil {
+		return false
+	}
+	g := missingExtension.FindStringSubmatch(message)
+	return g != nil && strings.Contains(t.source, g[1]+".")
+}
 
 // FolderMissing reports whether an exception of this kind and stack says that the folder is missing in
 // which the run was to create a file.
@@ -373,6 +392,9 @@ var refinements = []refinement{
 func Refine(kind, message string, t *Traceback) (string, int) {
 	if FolderMissing(kind, t) {
 		return outcome.UserException, pattern.Generic
+	}
+	if extensionMissing(kind, message, t) {
+		return outcome.ExtensionABI, pattern.Specific
 	}
 	for _, r := range refinements {
 		if !r.kind.MatchString(kind) || r.says != nil && !r.says.MatchString(message) {

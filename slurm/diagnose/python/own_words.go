@@ -23,3 +23,9 @@ func OfNames(message string) bool { return named.MatchString(message) }
 
 // Says reports whether a text contains the interpreter's own words for an error in a program.
 func Says(text string) bool { return ownWords.MatchString(text) }
+
+// Alone reports whether a line is nothing but an exception's name, as of an exception without a message of which the
+// traceback is missing.
+func Alone(text string) bool { return nameAlone.MatchString(text) }
+
+var nameAlone = lazy.On("Error|Exception", `^(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)$`)

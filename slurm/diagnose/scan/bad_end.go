@@ -2,7 +2,9 @@ package scan
 
 import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 )
 
 // notZero matches an exit status other than zero, where no decimal point and no unit makes it another
@@ -40,3 +42,20 @@ func lastFailed(text string) bool {
 
 // measured matches a line about errors that a program measured: "Error bars are in a.png".
 var measured = lazy.New(`(?i)^\W*error (?:rates?|bars?|analys[ei]s|estimates?|margins?|metrics?|counts?|statistics|summary)\b`)
+
+// SaysOver reports whether the last line says that the program is over, and that its work is not done.
+func (f *Facts) SaysOver() bool {
+	if len(f.Last) == 0 {
+		return false
+	}
+	m := f.Last[len(f.Last)-1]
+	if n := len(f.Progress); n > 0 && f.Progress[n-1].Off > m.Off {
+		return false
+	}
+	_, text := logline.CutTag(m.Text)
+	return saysFailed(text, true) || leavesFailed.MatchString(text) || fatal.MatchString(text) || python.Alone(text)
+}
+
+// fatal matches a last line with a level above error, with which programs end, or the word for an aborted run.
+var fatal = lazy.New(`^(?:[\W\d]*)(?:FATAL|CRITICAL)\b|(?i:^\W*(?:aborted|exiting with (?:an )?error|` + wholeRun + `.{0,24} (?:was |been )?(?:aborted|cancelled|canceled))\W*$)` +
+	`|(?:训练|任务|作业|程序|实验|运行)(?:已经?|被)?(?:失败|取消|中止|终止)`)

@@ -99,7 +99,7 @@ func takenBack(text string) bool {
 func (f *Facts) saysEnd(m Mark, text string) bool {
 	bare := strings.Trim(text, drawn)
 	switch {
-	case bare == "" || takenBack(bare):
+	case bare == "" || takenBack(bare) || pattern.AgentLine(bare):
 		return false
 	case closing.MatchString(bare), whole.MatchString(bare):
 		return true

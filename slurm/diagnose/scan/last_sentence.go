@@ -24,19 +24,20 @@ func (s *scanner) sentences(m Mark, text string) {
 func isSentence(text string) bool {
 	_, dated := logline.ParseTime(text)
 	return !dated && plainWords.MatchString(text) && pattern.FormOf(text) < pattern.Report && !announces(text) && !errorLevel.MatchString(text) &&
-		!doneWords.MatchString(text) && !strings.HasSuffix(text, ":") && !strings.Contains(text, " NCCL ")
+		(!doneWords.MatchString(text) || failed.MatchString(text)) && !strings.HasSuffix(text, ":") && !strings.Contains(text, " NCCL ")
 }
 
-// plainWords matches a line that begins with two words of a sentence.
-var plainWords = lazy.New(`^[A-Za-z][\w'-]*,? [\w'"/.-]+,? `)
+// plainWords matches a line that begins with two words of a sentence, maybe after the name of the program.
+var plainWords = lazy.New(`^(?:[A-Za-z][\w.-]*: )?[A-Za-z][\w'.-]*,? [\w'"/.-]+,? `)
+
+// SaidOnce reports whether a line is such a sentence, and no other line of the file has its form.
+func (f *Facts) SaidOnce(t logline.Tag, text string) bool {
+	return isSentence(text) && f.rows[form32(t, text)].times <= 1
+}
 
 // LastSentence returns a file's last statement if it is such a sentence and no other process wrote the same; else nil.
 func (f *Facts) LastSentence() *Mark {
-	if f.said.Text == "" || !isSentence(f.saidText) {
-		return nil
-	}
-	_, text := logline.CutTag(f.said.Text)
-	if f.rows[form32(f.said.Tag, text)].times > 1 {
+	if _, text := logline.CutTag(f.said.Text); f.said.Text == "" || !isSentence(f.saidText) || !f.SaidOnce(f.said.Tag, text) {
 		return nil
 	}
 	return &f.said

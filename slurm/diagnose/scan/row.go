@@ -95,13 +95,20 @@ func (f *Facts) leftLoop() bool {
 			continue // a bar at its end is no result: bars of one step are drawn at any time
 		}
 		r, known := f.rows[form32(m.Tag, text)]
-		if left = known && r.first > loop && !announces(text); left {
+		if left = known && r.first > loop && !announces(text) && !tellsFailure(text); left {
 			behind++
 			said = said || behind >= manyBehind || figure.MatchString(text) || arrayRow.MatchString(text)
 		}
 	}
 	return said && left
 }
+
+// tellsFailure reports whether a line tells of a failure, as make's "Error 1" and srun's reports do: it is no result of a loop.
+func tellsFailure(text string) bool {
+	return pattern.AgentLine(text) || lostWords.MatchString(text) && !pattern.ZeroOf.MatchString(text)
+}
+
+var lostWords = lazy.New(`(?i)\b(?:fail(?:ed|ure)?|abort(?:ed|ing)?|cancell?ed|cannot|could not|unable to)\b|\bError \d+$|失败|取消|中止`)
 
 // onlyOnce reports whether the last line is the only one of its form and follows a loop.
 func (f *Facts) onlyOnce(t logline.Tag, text string) bool {
