@@ -41,7 +41,7 @@ var partDone = lazy.New(`(?i)\b[a-z]+ #?\d{1,4}\b[^\w/]{0,3}(?:\w+ )?` + over + 
 // results match words for a run's results. A program that writes them again and again is still running.
 var results = lazy.New(`(?i)\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w\s,-]{0,24}(?:\b|_)` +
 	`(?:accuracy|loss|score|perplexity|metrics?|value)\b` +
-	`|\b(?:accuracy|reward|return)\b[\w\s,-]{0,40}\b(?:test|evaluation)\b[^\d]{0,20}[:=] *-?\d` +
+	`|\baccuracy\b[\w\s,-]{0,40}\btest\b[^\d]{0,20}[:=] *\d` +
 	`|最终\w*结果\s*[:：]`)
 
 // setUp matches progress bars of the preparation before the work.
