@@ -238,6 +238,7 @@ func TestBarsThatOverwriteThemselves(t *testing.T) {
 	require.Equal(t, "KeyError: 'a'", copied.Events[0].Text)
 	long := strings.ReplaceAll(diagnosetest.Rounds(200, bar+"\n"), "\n", "\r")
 	require.Len(t, factsOf(t, long+"KeyError: 'a'\n").Events, 1, "the end of a long line with a bar is read")
+	require.Len(t, factsOf(t, strings.ReplaceAll(long, "\r", "")+"KeyError: 'a'\n").Events, 1, "and of its copy")
 	require.Empty(t, factsOf(t, strings.Repeat("a word ", 900)+"KeyError: 'a'\n").Events, "and the head of another")
 	require.Len(t, factsOf(t, "CUDA out of memory. Tried to allocate 2 GiB"+strings.Repeat(" a word", 900)+"\n").Events, 1)
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 )
 
-// bounded returns the part of a long line that is examined: its beginning, or its end if a progress bar
-// overwrote itself there.
+// bounded returns the part of a long line that is examined: its beginning, or its end if a progress bar was
+// drawn there.
 func bounded(line []byte) []byte {
 	if len(line) <= logfile.MaxLineLength {
 		return line
 	}
-	if bytes.IndexByte(line[len(line)-logfile.MaxLineLength:], '\r') >= 0 {
-		return line[len(line)-logfile.MaxLineLength:]
+	if end := line[len(line)-logfile.MaxLineLength:]; bytes.IndexByte(end, '\r') >= 0 || barEnd.Match(end) {
+		return end
 	}
 	return line[:logfile.MaxLineLength]
 }
