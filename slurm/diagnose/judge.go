@@ -359,6 +359,9 @@ func (j *job) failedBefore(end *scan.Event, live []*scan.Event) bool {
 		if scan.IsEnd(e.Class) || e.Weight <= pattern.Symptom || e.Weight >= pattern.Death {
 			continue
 		}
+		if end.Exit == -2 && peerErrors.MatchString(e.Kind) && (e.Stack == nil || e.Stack.Has("torch/utils/data/", "multiprocessing/")) {
+			continue // the terminal interrupts the processes that load data, too
+		}
 		if e.File == end.File && e.Off < end.Off {
 			return true
 		}

@@ -71,14 +71,18 @@ func (j *job) slurmEnd(live []*scan.Event) (verdict, bool) {
 	return verdict{}, false
 }
 
-// stuck reports whether a collective timed out and the job did nothing more. The time limit then ended a job
-// that had failed: PyTorch's watchdog may hang while it ends its process.
+// stuck reports whether a collective timed out, or a transfer between nodes failed, and the job did nothing more.
+// The time limit then ended a job that had failed: PyTorch's watchdog may hang while it ends its process, and
+// without a watchdog the others wait for the transfer.
 func (j *job) stuck(live []*scan.Event) bool {
 	return slices.ContainsFunc(live, func(e *scan.Event) bool {
-		return e.Class == outcome.NCCLTimeout && e.Weight >= pattern.TimedOut && e.Weight < pattern.Death &&
+		return (e.Class == outcome.NCCLTimeout && e.Weight >= pattern.TimedOut && e.Weight < pattern.Death || transferFailed.MatchString(e.Text)) &&
 			e.Form != pattern.Bare && j.progressSince(e) == 0 && j.after(e) == noSign
 	})
 }
+
+// transferFailed matches NCCL's warning that a transfer over InfiniBand or RoCE failed, which it does not repeat.
+var transferFailed = lazy.On("Got completion", `NCCL WARN NET/IB ?: Got completion (?:from peer \S+ )?with (?:error|status=?) ?\d`)
 
 // requeued matches the line with which Slurm ends a run in order to put the job back into the queue.
 var requeued = lazy.New(`(?i)due to job requeue`)

@@ -1,12 +1,16 @@
 package diagnose_test
 
 import (
+	"context"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
 )
@@ -122,4 +126,31 @@ func TestAJobThatSlurmCallsFailedIsNoSuccess(t *testing.T) {
 	}
 	r := diagnosetest.With(t, "starting\nTraining finished.\n", diagnose.Context{JobState: "COMPLETED", ExitCode: "0:0"})
 	require.Equal(t, outcome.Success, r.Class)
+}
+
+// The ranks wait without end for a transfer that failed, unless a watchdog looks after them. A port that was away
+// may come back.
+func TestTheLimitOfAJobThatWaitedForATransfer(t *testing.T) {
+	const (
+		nccl  = "gpu2:41:60 [3] transport/net_ib.cc:789 NCCL WARN NET/IB : Got "
+		limit = "slurmstepd: error: *** JOB 7 ON gpu1 CANCELLED AT 2026-03-01T10:41:00 DUE TO TIME LIMIT ***\n"
+	)
+	steps := func(from int) string {
+		return diagnosetest.Rounds(3, " iteration "+strconv.Itoa(from)+"{n}/ 400 | elapsed time per iteration (ms): 5000.0 | lm loss: 2.0E+00 |\n")
+	}
+	for name, c := range map[string]struct{ log, state, class string }{
+		"it waited":                {nccl + "completion with error 12, opcode 1, len 0, vendor err 129\n" + limit, "ENDED", outcome.NCCLIB},
+		"it waited, by the state":  {nccl + "completion from peer 10.1.0.2<4711> with status=12 opcode=0 len=0 vendor err 129 (Send)\n", "TIMEOUT", outcome.NCCLIB},
+		"it went on":               {nccl + "completion with error 12, opcode 1, len 0, vendor err 129\n" + steps(2) + limit, "ENDED", outcome.SlurmTimeLimit},
+		"the port was away":        {nccl + "async event : port error\n" + limit, "ENDED", outcome.SlurmTimeLimit},
+		"nothing of the transfers": {limit, "ENDED", outcome.SlurmTimeLimit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			src, err := logfile.Read("slurm-7.out", strings.NewReader(steps(1)+c.log))
+			require.NoError(t, err)
+			r, err := diagnose.Run(context.Background(), src, diagnose.Context{JobState: c.state})
+			require.NoError(t, err)
+			require.Equal(t, c.class, r.Class, "%s: %s", r.Why, r.RootLine)
+		})
+	}
 }

@@ -81,6 +81,14 @@ func TestHowFarCountsCame(t *testing.T) {
 			diagnosetest.Rounds(9, "Test: 10%|#  | 3/31 [00:07<00:09, 3.9it/s]\nThe loss is {n}\nThe rate is {n}\nThe norm is {n}\n") +
 				"Test: 100%|####| 31/31 [00:07<00:00, 3.9it/s]\n", true,
 		},
+		"one bar around others that were drawn at once": {
+			"100%|####| 70/70 [00:00<00:00, 3.9it/s]\n100%|####| 90/90 [00:00<00:00, 3.9it/s]\n" +
+				diagnosetest.Rounds(30, " {n}%|#  | {n}/50 [00:07<00:09, 3.9it/s]\n") + strings.Repeat("100%|####| 50/50 [00:07<00:00, 3.9it/s]\n", 2), true,
+		},
+		"one bar that was not much longer than others": {
+			"100%|####| 70/70 [00:00<00:00, 3.9it/s]\n100%|####| 90/90 [00:00<00:00, 3.9it/s]\n" +
+				diagnosetest.Rounds(30, " {n}%|#  | {n}/50 [00:02<00:09, 3.9it/s]\n") + strings.Repeat("100%|####| 50/50 [00:04<00:00, 3.9it/s]\n", 2), false,
+		},
 		"the time left comes to nothing":                   {left + "iter: 1000, lr: 0.1, eta: 0:00:00\n" + kept, true},
 		"the word that so many steps are done":             {"Step 795/800 Loss: 0.9\nINFO - loop.py - 2023-07-15 13:49:17,758 - Finished after 800 steps.\nSaving the last one.\n", true},
 		"Lightning's word behind a bar that is not full":   {"Validation: 64%|###| 27/43 [00:02<00:01, 9.9it/s]\n`Trainer.fit` stopped: `max_epochs=4` reached.\n", true},
@@ -223,8 +231,14 @@ func TestBarsThatOverwriteThemselves(t *testing.T) {
 	require.Equal(t, "KeyError: 'a'", f.Events[0].Text)
 	require.Equal(t, 2, f.Events[0].Tag.Label)
 	require.Equal(t, 3, f.Events[1].Tag.Label)
+	copied := factsOf(t, "2: "+strings.ReplaceAll(diagnosetest.Rounds(3, bar+"\n"), "\n", "")+"KeyError: 'a'\n")
+	require.Len(t, copied.Progress, 3, "a copy without carriage returns")
+	require.Equal(t, 2, copied.Progress[2].Tag.Label)
+	require.Len(t, copied.Events, 1)
+	require.Equal(t, "KeyError: 'a'", copied.Events[0].Text)
 	long := strings.ReplaceAll(diagnosetest.Rounds(200, bar+"\n"), "\n", "\r")
 	require.Len(t, factsOf(t, long+"KeyError: 'a'\n").Events, 1, "the end of a long line with a bar is read")
+	require.Len(t, factsOf(t, strings.ReplaceAll(long, "\r", "")+"KeyError: 'a'\n").Events, 1, "and of its copy")
 	require.Empty(t, factsOf(t, strings.Repeat("a word ", 900)+"KeyError: 'a'\n").Events, "and the head of another")
 	require.Len(t, factsOf(t, "CUDA out of memory. Tried to allocate 2 GiB"+strings.Repeat(" a word", 900)+"\n").Events, 1)
 }

@@ -31,6 +31,13 @@ func TestWhatEndedAProcess(t *testing.T) {
 			steps + "2026-03-04 06:03:23 - NOTE - Keyboard interruption. Leaving the loop\n2026-03-04 06:03:23 - NOTE - Took 4.3 s\n" + cutOff,
 			outcome.SlurmCancelled, "Keyboard",
 		},
+		"a keyboard, after the thread that its data loader's processes left alone": {
+			steps + "Exception in thread Thread-1 (_pin_memory_loop):\n" + strings.Replace(diagnosetest.Raised("ConnectionResetError: [Errno 104] Connection reset by peer"),
+				"\nConnection", "\n  File \"/v/lib/python3.10/multiprocessing/connection.py\", line 379, in _recv\n    chunk = read(handle, remaining)\nConnection", 1) +
+				"    chunk = read(handle, remaining)\nConnectionResetError: [Errno 104] Connection reset by peer\n" +
+				"2026-03-04 06:03:23 - NOTE - Keyboard interruption. Leaving the loop\n",
+			outcome.SlurmCancelled, "Keyboard",
+		},
 		"a trainer that saw the keyboard": {steps + "Detected KeyboardInterrupt, attempting graceful shutdown ...\n", outcome.SlurmCancelled, "Detected"},
 		"somebody":                        {steps + "Training interrupted by user\n", outcome.SlurmCancelled, "by user"},
 		"nobody: it only says how":        {steps + "Press Ctrl-C (keyboard interrupt) at any time to stop early\n" + steps, outcome.UnknownExit, ""},

@@ -149,9 +149,16 @@ func (s *scanner) unready(e *Event) {
 	}
 }
 
+// formerly matches how PyTorch introduced CUDA's errors until version 1.4.
+var formerly = lazy.On("cuda runtime error (", `cuda runtime error \(\d+\) : `)
+
 // classify determines the class and weight of an exception.
 func (s *scanner) classify(e *Event) *Event {
-	best := s.table.Match(e.Text)
+	said := e.Text
+	if at := formerly.FindStringIndex(said); at != nil {
+		said = said[:at[0]] + "CUDA error: " + said[at[1]:]
+	}
+	best := s.table.Match(said)
 	class, weight := python.Refine(e.Kind, e.message, e.Stack)
 	if best != nil && (best.Weight < pattern.Generic && weight >= pattern.Specific && python.AsksServer(e.Kind) || python.OfNames(e.message)) {
 		best = nil // words of the network between ranks, about a server; words in the names of arguments and variables

@@ -11,14 +11,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 )
 
-// bounded returns the part of a long line that is examined: its beginning, or its end if a progress bar
-// overwrote itself there.
+// bounded returns the part of a long line that is examined: its beginning, or its end if a progress bar was
+// drawn there.
 func bounded(line []byte) []byte {
 	if len(line) <= logfile.MaxLineLength {
 		return line
 	}
-	if bytes.IndexByte(line[len(line)-logfile.MaxLineLength:], '\r') >= 0 {
-		return line[len(line)-logfile.MaxLineLength:]
+	if end := line[len(line)-logfile.MaxLineLength:]; bytes.IndexByte(end, '\r') >= 0 || barEnd.Match(end) {
+		return end
 	}
 	return line[:logfile.MaxLineLength]
 }
@@ -42,12 +42,21 @@ func Form(text string) string {
 // Pieces returns what was written onto one line: the states of a progress bar, and what follows it.
 func Pieces(line []byte) (all [][]byte) {
 	for _, part := range bytes.Split(line, []byte("\r")) {
-		if at := barEnd.FindIndex(part); at != nil && at[1] < len(part) {
-			all, part = append(all, part[:at[1]]), part[at[1]:]
-		}
-		all = append(all, part)
+		all = append(all, states(part)...)
 	}
 	return all
+}
+
+// states splits what stands between two carriage returns. A copy of a log may have lost them, so that the
+// states of a bar follow one another.
+func states(part []byte) (all [][]byte) {
+	for {
+		at := barEnd.FindIndex(part)
+		if at == nil || at[1] == len(part) {
+			return append(all, part)
+		}
+		all, part = append(all, part[:at[1]]), part[at[1]:]
+	}
 }
 
 // killed is a shell's message about a killed program. It may follow directly after a progress bar.
@@ -78,12 +87,14 @@ func (s *scanner) physical(line []byte, off int64) {
 		return append([]byte(prefix()), part...)
 	}
 	for n, part := range parts {
-		if n > 0 {
-			part = whole(part)
-		}
-		if at := barEnd.FindIndex(part); at != nil && at[1] < len(part) {
-			s.line(part[:at[1]], off)
-			part = whole(part[at[1]:])
+		drawn := states(part)
+		for k, state := range drawn {
+			if n+k > 0 {
+				state = whole(state)
+			}
+			if part = state; k < len(drawn)-1 {
+				s.line(state, off)
+			}
 		}
 		word := []byte(nil)
 		if rest, ok := bytes.CutSuffix(part, killed); ok && n > 0 && n == len(parts)-1 {

@@ -240,8 +240,9 @@ func barName(text string) string {
 
 // fullBars follows the progress bars that reached their end.
 type fullBars struct {
-	of, took int // the last one's total, and the seconds that it took
-	before   int // the most seconds that one before it took
+	of, took int  // the last one's total, and the seconds that it took
+	before   int  // the most seconds that one before it took
+	others   bool // there was one before it
 }
 
 // read takes in a full bar, which tqdm may draw twice.
@@ -256,13 +257,13 @@ func (b *fullBars) read(of int, text string) {
 		took = 60*took + k
 	}
 	if of != b.of || took != b.took {
-		*b = fullBars{of: of, took: took, before: max(b.before, b.took)}
+		*b = fullBars{of: of, took: took, before: max(b.before, b.took), others: *b != fullBars{}}
 	}
 }
 
 // outer reports whether the last bar is that of the loop around the loops of all bars before it: it took
 // many times as long as any of them.
-func (b *fullBars) outer() bool { return b.before > 0 && b.took > 4*b.before }
+func (b *fullBars) outer() bool { return b.others && b.took > 4*max(b.before, 1) }
 
 // barTime matches the hours, minutes and seconds that a bar has taken, as tqdm draws them.
 var barTime = lazy.On("<", `\[(?:(\d+):)?(\d+):(\d\d)<`)
