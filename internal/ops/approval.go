@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -89,22 +90,34 @@ func TooManyWaiting(n int) error {
 	}
 }
 
-// askFor stores a new request.
-func (s *Service) askFor(ctx context.Context, docs store.Documents, key string, a Approval) error {
+// ask stores a new request: of equal calls at the same time the first one does. The requests of
+// the same call that wait and ask for no more are withdrawn.
+func (s *Service) ask(ctx context.Context, docs store.Documents, a Approval, in any) error {
 	waiting, err := s.Approvals(ctx)
 	if err != nil {
 		return err
 	}
-	waiting = slices.DeleteFunc(waiting, func(w Approval) bool { return w.Who.User != a.Who.User })
+	var smaller []string
+	waiting = slices.DeleteFunc(waiting, func(w Approval) bool {
+		part := w.key() != a.key() && w.isOf(a, in) && a.atLeast(w)
+		if part {
+			smaller = append(smaller, w.key())
+		}
+		return part || w.Who.User != a.Who.User
+	})
 	if err := TooManyWaiting(len(waiting)); err != nil {
 		return err
 	}
-	return addRequest(ctx, docs, key, a)
+	err = addRequest(ctx, docs, a)
+	for _, key := range smaller {
+		err = errors.Join(err, docs.Delete(ctx, docApproval, key))
+	}
+	return err
 }
 
-// addRequest stores a request: of equal calls at the same time the first one does.
-func addRequest(ctx context.Context, docs store.Documents, key string, a Approval) error {
-	_, err := docs.Add(ctx, docApproval, key, a, a.At, a.Until)
+// addRequest stores a request, unless an equal one is stored.
+func addRequest(ctx context.Context, docs store.Documents, a Approval) error {
+	_, err := docs.Add(ctx, docApproval, a.key(), a, a.At, a.Until)
 	return err
 }
 
@@ -133,7 +146,7 @@ func (c *Call) RequireAgreed(script string) error {
 // digest and things shown, of which some may be gone by now. The first call stores a
 // request, which then waits for its decision; repeated calls before the decision find
 // the same request. An approval serves one call, and none that can use more than was
-// shown by now: such a call is a new request.
+// shown by now: such a call is a new request, and leaves the approval for a call that it covers.
 // A refusal is returned as an error once; after that, the same call is a new request,
 // too.
 func (s *Service) Approved(
@@ -141,77 +154,84 @@ func (s *Service) Approved(
 ) (by string, err error) {
 	docs := s.Docs()
 	now := s.Now()
-	own := callDigest(who, op, in, digest)
-	key, err := requestKey(ctx, docs, now, own, digest, func(shown string) string { return callDigest(who, op, in, shown) })
-	if err != nil {
-		return "", err
-	}
-	fresh := Approval{
-		ID: own + "." + rand.Text(), Op: op, Who: who, Why: why, Shown: shown, Digest: digest, Most: most, At: now, Until: now.Add(s.ApprovalLifetime()),
-	}
-	var a Approval
-	known, err := docs.Get(ctx, docApproval, key, now, &a)
+	fresh := Approval{Op: op, Who: who, Why: why, Shown: shown, Digest: digest, Most: most, At: now, Until: now.Add(s.ApprovalLifetime())}
+	fresh.ID = fresh.keyOf(in) + "." + rand.Text()
+	known, err := covering(ctx, docs, fresh, in)
 	switch {
 	case err != nil:
 		return "", err
-	case known && a.Waits():
+	case known.ID == "":
+		return "", s.ask(ctx, docs, fresh, in)
+	case known.Waits():
 		return "", nil
-	case known:
-		// Two equal calls may find the decision at the same time; only one of them
-		// takes it. The other one stores a new request. If this call took such a new
-		// request instead of the decision, it puts the request back.
-		var found Approval
-		taken, err := docs.Take(ctx, docApproval, key, now, &found)
-		switch {
-		case err != nil:
-			return "", err
-		case !taken:
-			return "", s.askFor(ctx, docs, own, fresh)
-		case found.Waits():
-			return "", addRequest(ctx, docs, key, found)
-		case found.Yes && !most.Within(found.Most):
-			return "", s.askFor(ctx, docs, own, fresh)
-		case found.Yes:
-			return found.Decided, nil
-		}
-		return "", &Error{
-			Code: NotAllowed, Message: lang.Text{EN: "%s has declined this %s: %s; nothing was done", ZH: "%s 已拒绝这次 %s：%s；没有执行任何操作"}.With(found.Decided, op, cmp.Or(found.Reason, "no reason given")),
-			Fix: lang.Text{EN: "change what they objected to, or ask them; the same call again asks anew", ZH: "请修改对方反对的内容，或与其沟通；再次发出同样的调用会重新请求批准"},
-		}
 	}
-	return "", s.askFor(ctx, docs, own, fresh)
+	// Two equal calls may find the decision at the same time; only one of them
+	// takes it. The other one stores a new request. If this call took such a new
+	// request instead of the decision, it puts the request back.
+	var found Approval
+	taken, err := docs.Take(ctx, docApproval, known.key(), now, &found)
+	switch {
+	case err != nil:
+		return "", err
+	case !taken:
+		return "", s.ask(ctx, docs, fresh, in)
+	case found.Waits():
+		return "", addRequest(ctx, docs, found)
+	case found.Yes:
+		return found.Decided, nil
+	}
+	return "", &Error{
+		Code: NotAllowed, Message: lang.Text{EN: "%s has declined this %s: %s; nothing was done", ZH: "%s 已拒绝这次 %s：%s；没有执行任何操作"}.With(found.Decided, op, cmp.Or(found.Reason, "no reason given")),
+		Fix: lang.Text{EN: "change what they objected to, or ask them; the same call again asks anew", ZH: "请修改对方反对的内容，或与其沟通；再次发出同样的调用会重新请求批准"},
+	}
 }
 
-// requestKey returns the key of the request for a call that shows now: own, or that of the same
-// call when it showed more, such as jobs that have ended since. Of several, a decision about this
-// very call counts most, then an approval, then the request that waits for this very call.
-func requestKey(ctx context.Context, docs store.Documents, at time.Time, own, now string, keyOf func(shown string) string) (string, error) {
-	if _, more, _ := strings.Cut(now, "+"); more == "" {
-		return own, nil
-	}
-	all, err := ListDocs[Approval](ctx, docs, docApproval, at)
-	key, best := own, 0
-	for _, a := range all {
-		k, _, _ := strings.Cut(a.ID, ".")
-		if k != own && !(showsAll(a.Digest, now) && k == keyOf(a.Digest)) {
+// covering returns the stored request that decides about a: of the same call, when it showed as
+// much or more, such as jobs that have ended since. Of several, a decision about this very call
+// counts most, then an approval, then the request that waits for this very call; of two alike, the
+// smaller.
+func covering(ctx context.Context, docs store.Documents, a Approval, in any) (found Approval, err error) {
+	all, err := ListDocs[Approval](ctx, docs, docApproval, a.At)
+	best := 0
+	for _, b := range all {
+		if !b.isOf(a, in) || !b.atLeast(a) {
 			continue
 		}
-		rank := 1
+		rank, own := 1, b.key() == a.key()
 		switch {
-		case k == own && !a.Waits():
-			return own, err
-		case a.Yes:
+		case own && !b.Waits():
+			rank = 5
+		case b.Yes:
 			rank = 4
-		case k == own:
+		case own:
 			rank = 3
-		case !a.Waits():
+		case !b.Waits():
 			rank = 2
 		}
-		if rank > best {
-			key, best = k, rank
+		if rank > best || rank == best && found.atLeast(b) {
+			found, best = b, rank
 		}
 	}
-	return key, err
+	return found, err
+}
+
+// key is what the store keeps a under: the digest of its call and of what it showed.
+func (a Approval) key() string {
+	key, _, _ := strings.Cut(a.ID, ".")
+	return key
+}
+
+// keyOf returns the key of a request with a's caller, operation, script and size.
+func (a Approval) keyOf(in any) string { return callDigest(a.Who, a.Op, in, a.Digest, a.Most) }
+
+// isOf reports whether a is a request for b's call, whatever both showed.
+func (a Approval) isOf(b Approval, in any) bool {
+	return a.key() == callDigest(b.Who, b.Op, in, a.Digest, a.Most)
+}
+
+// atLeast reports whether a showed each thing that b shows, and no smaller size.
+func (a Approval) atLeast(b Approval) bool {
+	return showsAll(a.Digest, b.Digest) && b.Most.Within(a.Most)
 }
 
 // showsAll reports whether shown names the same script as now, and each thing that now names.
@@ -237,7 +257,7 @@ func (s *Service) Approvals(ctx context.Context) ([]Approval, error) {
 func (s *Service) Decide(ctx context.Context, id string, by Caller, name string, yes bool, reason string) (Approval, error) {
 	docs := s.Docs()
 	var a Approval
-	key, _, _ := strings.Cut(id, ".")
+	key := Approval{ID: id}.key()
 	ok, err := docs.Get(ctx, docApproval, key, s.Now(), &a)
 	if err != nil {
 		return a, err
@@ -308,8 +328,8 @@ func FourEyes(asked, by Caller) error {
 }
 
 // callDigest identifies one call by its caller, its operation, every argument except
-// the idempotency key, and the digest of its script.
-func callDigest(who Caller, op string, in any, script string) string {
+// the idempotency key, the digest of its script, and its size if it has one.
+func callDigest(who Caller, op string, in any, script string, most *Size) string {
 	args := map[string]any{}
 	raw, err := json.Marshal(in)
 	if err == nil {
@@ -319,9 +339,13 @@ func callDigest(who Caller, op string, in any, script string) string {
 		args["in"] = fmt.Sprintf("%#v", in)
 	}
 	delete(args, "idempotency_key")
-	raw, err = json.Marshal([]any{who.Surface, who.ID, who.User, op, args, script})
+	call := []any{who.Surface, who.ID, who.User, op, args, script}
+	if most != nil {
+		call = append(call, most)
+	}
+	raw, err = json.Marshal(call)
 	if err != nil {
-		raw = fmt.Appendf(nil, "%#v %s", args, script)
+		raw = fmt.Appendf(nil, "%#v %s %v", args, script, most)
 	}
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:16])

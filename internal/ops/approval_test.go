@@ -3,7 +3,6 @@ package ops_test
 import (
 	"context"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -166,8 +165,42 @@ func TestAnApprovalIsOfTheSizeThatWasShown(t *testing.T) {
 	require.Empty(t, ask(8))
 	decide()
 	require.Empty(t, ask(64), "the larger job is asked about anew")
+	require.Empty(t, ask(32), "it is asked about with the larger one")
 	decide()
 	require.Equal(t, "T1/U5", ask(32), "a smaller one was approved with the larger")
+	require.Equal(t, "T1/U5", ask(4), "the first approval was not used up by a call that it did not cover")
+	require.Empty(t, ask(4))
+}
+
+// A request that still waits is withdrawn when the same call asks for more: only one of them is
+// to be decided.
+func TestALargerRequestReplacesTheSmaller(t *testing.T) {
+	s, _, _ := approvalService(t)
+	in := &jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: "4711"}}
+	ask := func(who ops.Caller, digest string, gpus int) {
+		t.Helper()
+		by, err := s.Approved(t.Context(), who, "requeue", in, "a limit", shown, digest, &ops.Size{GPUs: gpus, Hours: 1, GPUHours: float64(gpus)})
+		require.NoError(t, err)
+		require.Empty(t, by)
+	}
+	other := agent
+	other.ID = "ada-agent-2"
+	ask(other, "+1", 8)
+	for _, larger := range []struct {
+		digest string
+		gpus   int
+	}{{"+1", 8}, {"+1", 64}, {"+1,2", 64}, {"+1", 16}} {
+		ask(agent, larger.digest, larger.gpus)
+	}
+	list, err := s.Approvals(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 2, "another's request stays")
+	require.Equal(t, "+1,2", list[1].Digest)
+	require.Equal(t, 64, list[1].Most.GPUs)
+	ask(agent, "+3", 8)
+	list, err = s.Approvals(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 3, "a request for something else stays")
 }
 
 // A button that was drawn for a request decides nothing about the next one of the same call.
@@ -374,7 +407,7 @@ func TestAnApprovalOfSeveralThingsIsGoodForThoseThatAreLeft(t *testing.T) {
 		require.Empty(t, ask(agent, asked))
 		list, err := s.Approvals(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, c.good, len(list) == 1, "%s of %s is asked about again", asked, c.approved)
+		require.Equal(t, c.good, len(list) == 1 && list[0].Digest == c.approved, "%s of %s is asked about again", asked, c.approved)
 		for _, a := range list {
 			if a.Digest == c.approved {
 				_, err = s.Decide(t.Context(), a.ID, operator, "T1/U5", true, "")
@@ -412,25 +445,29 @@ func TestADecidedRequestCountsBeforeOneThatWaits(t *testing.T) {
 	}
 }
 
-// A request for what is left, which still waits, does not hide the approval of a request that
-// showed it too. A larger request that was declined decides nothing about it.
-func TestAnApprovalCountsBeforeASmallerRequestThatWaits(t *testing.T) {
+// What is left of a larger request needs no request of its own. Where the larger one was declined,
+// the caller hears it once.
+func TestALargerRequestDecidesAboutWhatIsLeftOfIt(t *testing.T) {
 	for _, yes := range []bool{true, false} {
 		s, _, _ := approvalService(t)
-		ask := func(digest string) string {
-			by, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Mine: true}, "", shown, digest, nil)
-			require.NoError(t, err)
-			return by
+		ask := func(digest string) (string, error) {
+			return s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Mine: true}, "", shown, digest, nil)
 		}
-		ask("+2")
-		ask("+1,2")
+		for _, digest := range []string{"+2", "+1,2"} {
+			by, err := ask(digest)
+			require.NoError(t, err)
+			require.Empty(t, by)
+		}
 		list, err := s.Approvals(t.Context())
 		require.NoError(t, err)
-		require.Len(t, list, 2)
-		larger := slices.IndexFunc(list, func(a ops.Approval) bool { return a.Digest == "+1,2" })
-		_, err = s.Decide(t.Context(), list[larger].ID, operator, "T1/U5", yes, "")
+		require.Len(t, list, 1)
+		_, err = s.Decide(t.Context(), list[0].ID, operator, "T1/U5", yes, "")
 		require.NoError(t, err)
-		require.Equal(t, yes, ask("+2") != "")
-		require.Empty(t, ask("+2"), "its own request waits")
+		by, err := ask("+2")
+		require.Equal(t, yes, by != "")
+		require.Equal(t, yes, err == nil)
+		by, err = ask("+2")
+		require.NoError(t, err)
+		require.Empty(t, by, "it is asked about anew")
 	}
 }
