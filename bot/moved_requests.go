@@ -6,12 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/slack-go/slack"
-
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
@@ -28,33 +25,29 @@ func (b *Bot) moveRequests(ctx context.Context) (done bool, err error) {
 	b.people.Operators(ctx)
 	b.requesting.Lock()
 	defer b.requesting.Unlock()
-	ids, err := b.cfg.Store.Keys(ctx, record.Waiting, b.now())
-	for _, id := range ids {
-		var w waitingRequest
-		ok, e := b.cfg.Store.Get(ctx, record.Waiting, id, b.now(), &w)
-		if e == nil && ok && b.now().Before(w.Until) {
-			e = b.moveOne(ctx, id, w)
+	all, err := b.waiting(ctx)
+	for _, w := range all {
+		if b.now().Before(w.Request.Until) {
+			err = errors.Join(err, b.moveOne(ctx, w))
 		}
-		err = errors.Join(err, e)
 	}
 	return err == nil, err
 }
 
 // moveOne moves one request. It may be repeated after a crash: the messages' keys keep them from
 // being sent twice.
-func (b *Bot) moveOne(ctx context.Context, id string, w waitingRequest) error {
-	var owed []store.SlackMessage
-	var instead string
-	before, now := w.Places, b.people.Deciders(ctx)
-	if w.Held != nil {
-		before = nil
-		for _, shown := range w.Held.Cards {
-			before = append(before, shown.Place)
-		}
-		now, instead = b.operatorsAt(ctx, w.Held.Ask)
+func (b *Bot) moveOne(ctx context.Context, w waitingRequest) error {
+	now, instead := b.people.Deciders(ctx), ""
+	h, person := personsCall(w.Request)
+	if person {
+		now, instead = b.operatorsAt(ctx, h.Ask)
 	}
-	if ok, err := b.cfg.Store.Get(ctx, record.Waiting, id, b.now(), &waitingRequest{}); err != nil || !ok {
+	if ok, err := b.cfg.Store.Get(ctx, record.Waiting, w.Request.ID, b.now(), &waitingRequest{}); err != nil || !ok {
 		return err // it was decided meanwhile
+	}
+	var before []card.Place
+	for _, shown := range w.Cards {
+		before = append(before, shown.Place)
 	}
 	gone, added := without(before, now), without(now, before)
 	if slices.ContainsFunc(append([]string{b.cfg.Policy.ApprovalChannel}, b.cfg.Policy.Operators...), isGroup) {
@@ -65,35 +58,24 @@ func (b *Bot) moveOne(ctx context.Context, id string, w waitingRequest) error {
 		return nil
 	}
 	w.Moved++
-	for i := range added {
-		added[i].Moved = w.Moved
-	}
-	switch {
-	case w.Agent != nil: // poll shows it in the new places
-		owed = b.closeAgentCards(ctx, *w.Agent, gone, textMovedB, view.Plain, func(lang.Lang) []slack.Block { return nil })
-		w.Places = append(without(before, gone), added...)
-	case w.Held != nil:
-		h := *w.Held
-		left := h
-		left.Cards = slices.DeleteFunc(slices.Clone(h.Cards), func(c requestCard) bool { return !slices.Contains(gone, c.Place) })
-		owed = b.closeCards(left, textMovedB, view.Plain, func(lang.Lang) (said view.Section, below []slack.Block) { return said, nil })
-		first := h.Cards[0]
-		h.Cards = slices.DeleteFunc(slices.Clone(h.Cards), func(c requestCard) bool { return slices.Contains(gone, c.Place) })
-		for _, p := range added {
-			c := requestCard{requestKey(h.Ask) + at(p), p, first.Lang, first.Doc}
-			h.Cards = append(h.Cards, c)
-			owed = append(owed, b.postRequest(c, h, id, instead)...)
+	first, isGone := w.Cards[0], func(c requestCard) bool { return slices.Contains(gone, c.Place) }
+	left := slices.DeleteFunc(slices.Clone(w.Cards), func(c requestCard) bool { return !isGone(c) })
+	w.Cards = slices.DeleteFunc(w.Cards, isGone)
+	for _, p := range added {
+		p.Moved = w.Moved
+		c := requestCard{requestKey(w.Request.ID, p), p, first.Lang, first.Doc}
+		if !person {
+			c = b.agentsCard(ctx, w.Request, p)
 		}
-		w.Held = &h
-		if err := b.cfg.Store.Put(ctx, record.Held, id, h, h.Until); err != nil {
-			return err
-		}
+		w.Cards = append(w.Cards, c)
 	}
+	owed := b.closeCards(w.Request, left, textMovedB, view.Plain, nothingMore)
+	owed = append(owed, b.postRequest(w.Request, w.Cards, instead)...)
 	if err := b.cfg.Store.Enqueue(ctx, owed...); err != nil {
 		return err
 	}
 	b.out.Wake()
-	return b.awaits(ctx, id, w)
+	return b.awaits(ctx, w)
 }
 
 // isGroup reports whether an operator's id is that of a user group.

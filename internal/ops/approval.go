@@ -18,10 +18,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// An Approval is one call that a person must decide on outside of the surface that the
-// call came through, such as an agent's submission that an operator approves in Slack.
-// The store keeps it, because the requester, the viewer and the approver may be three
-// processes.
+// An Approval is one call that somebody else must decide on, such as an agent's submission, or a
+// large one that a person asks for in Slack. The store keeps it, because the requester, the viewer
+// and the approver may be three processes. It is asked, decided and consumed, or it expires.
 type Approval struct {
 	// ID names this request. A later request for the same call gets a new ID.
 	ID  string `json:"id"`
@@ -44,6 +43,9 @@ type Approval struct {
 	Yes     bool      `json:"yes,omitempty"`
 	Reason  string    `json:"reason,omitempty"`
 	Until   time.Time `json:"until"`
+	// Own is what the surface that asked needs to carry the call out itself, once it is approved. It
+	// is empty where the caller repeats the call.
+	Own json.RawMessage `json:"own,omitempty"`
 }
 
 // A Size is the most that a call can use of a cluster. The largest number stands for no
@@ -79,8 +81,8 @@ const approvalLife = 24 * time.Hour
 // loop must not bury the operators' channel, and the requests of others in it.
 const MostWaiting = 32
 
-// TooManyWaiting refuses another request of a person who has n waiting.
-func TooManyWaiting(n int) error {
+// tooManyWaiting refuses another request of a person who has n waiting.
+func tooManyWaiting(n int) error {
 	if n < MostWaiting {
 		return nil
 	}
@@ -90,35 +92,45 @@ func TooManyWaiting(n int) error {
 	}
 }
 
-// ask stores a new request: of equal calls at the same time the first one does. The requests of
-// the same call that wait and ask for no more are withdrawn.
-func (s *Service) ask(ctx context.Context, docs store.Documents, a Approval, in any) error {
+// Ask returns the request that decides about a call as a shows it: the stored one that covers it,
+// or else a, which is stored and waits. Of equal calls at the same time the first one stores its
+// request. The requests of the same call that wait and ask for no more are withdrawn.
+func (s *Service) Ask(ctx context.Context, a Approval, in any) (Approval, error) {
+	docs := s.Docs()
+	a.At = s.Now()
+	a.ID, a.Until = callDigest(a.Who, a.Op, in, a.Digest, a.Most)+"."+rand.Text(), a.At.Add(s.ApprovalLifetime())
+	known, err := covering(ctx, docs, a, in)
+	if err != nil || known.ID != "" {
+		return known, err
+	}
 	waiting, err := s.Approvals(ctx)
 	if err != nil {
-		return err
+		return a, err
 	}
 	var smaller []string
 	waiting = slices.DeleteFunc(waiting, func(w Approval) bool {
-		part := w.key() != a.key() && w.isOf(a, in) && a.atLeast(w)
+		part := w.isOf(a, in) && a.atLeast(w)
 		if part {
 			smaller = append(smaller, w.key())
 		}
 		return part || w.Who.User != a.Who.User
 	})
-	if err := TooManyWaiting(len(waiting)); err != nil {
-		return err
+	if err := tooManyWaiting(len(waiting)); err != nil {
+		return a, err
 	}
-	err = addRequest(ctx, docs, a)
+	if added, err := addRequest(ctx, docs, a); err != nil || !added {
+		_, e := docs.Get(ctx, docApproval, a.key(), a.At, &a)
+		return a, errors.Join(err, e)
+	}
 	for _, key := range smaller {
 		err = errors.Join(err, docs.Delete(ctx, docApproval, key))
 	}
-	return err
+	return a, err
 }
 
 // addRequest stores a request, unless an equal one is stored.
-func addRequest(ctx context.Context, docs store.Documents, a Approval) error {
-	_, err := docs.Add(ctx, docApproval, a.key(), a, a.At, a.Until)
-	return err
+func addRequest(ctx context.Context, docs store.Documents, a Approval) (bool, error) {
+	return docs.Add(ctx, docApproval, a.key(), a, a.At, a.Until)
 }
 
 // ApprovalLifetime returns how long a request waits for its decision.
@@ -152,31 +164,26 @@ func (c *Call) RequireAgreed(script string) error {
 func (s *Service) Approved(
 	ctx context.Context, who Caller, op string, in any, why string, shown []view.Section, digest string, most *Size,
 ) (by string, err error) {
-	docs := s.Docs()
-	now := s.Now()
-	fresh := Approval{Op: op, Who: who, Why: why, Shown: shown, Digest: digest, Most: most, At: now, Until: now.Add(s.ApprovalLifetime())}
-	fresh.ID = fresh.keyOf(in) + "." + rand.Text()
-	known, err := covering(ctx, docs, fresh, in)
-	switch {
-	case err != nil:
+	fresh := Approval{Op: op, Who: who, Why: why, Shown: shown, Digest: digest, Most: most}
+	known, err := s.Ask(ctx, fresh, in)
+	if err != nil || known.Waits() {
 		return "", err
-	case known.ID == "":
-		return "", s.ask(ctx, docs, fresh, in)
-	case known.Waits():
-		return "", nil
 	}
 	// Two equal calls may find the decision at the same time; only one of them
 	// takes it. The other one stores a new request. If this call took such a new
 	// request instead of the decision, it puts the request back.
+	docs := s.Docs()
 	var found Approval
-	taken, err := docs.Take(ctx, docApproval, known.key(), now, &found)
+	taken, err := docs.Take(ctx, docApproval, known.key(), s.Now(), &found)
 	switch {
 	case err != nil:
 		return "", err
 	case !taken:
-		return "", s.ask(ctx, docs, fresh, in)
+		_, err = s.Ask(ctx, fresh, in)
+		return "", err
 	case found.Waits():
-		return "", addRequest(ctx, docs, found)
+		_, err = addRequest(ctx, docs, found)
+		return "", err
 	case found.Yes:
 		return found.Decided, nil
 	}
@@ -221,9 +228,6 @@ func (a Approval) key() string {
 	return key
 }
 
-// keyOf returns the key of a request with a's caller, operation, script and size.
-func (a Approval) keyOf(in any) string { return callDigest(a.Who, a.Op, in, a.Digest, a.Most) }
-
 // isOf reports whether a is a request for b's call, whatever both showed.
 func (a Approval) isOf(b Approval, in any) bool {
 	return a.key() == callDigest(b.Who, b.Op, in, a.Digest, a.Most)
@@ -250,15 +254,9 @@ func (s *Service) Approvals(ctx context.Context) ([]Approval, error) {
 	return list, err
 }
 
-// Decide stores a person's decision. Only the first decision on a request counts; the same
-// person's same decision again is answered alike, since a server that is killed after storing
-// it has told nobody yet. by is who decides, name is how the decision's readers know them, and
-// reason is why.
-func (s *Service) Decide(ctx context.Context, id string, by Caller, name string, yes bool, reason string) (Approval, error) {
-	docs := s.Docs()
-	var a Approval
-	key := Approval{ID: id}.key()
-	ok, err := docs.Get(ctx, docApproval, key, s.Now(), &a)
+// Decidable returns the request of an id, for somebody who may decide on it.
+func (s *Service) Decidable(ctx context.Context, id string, by Caller) (a Approval, err error) {
+	ok, err := s.Docs().Get(ctx, docApproval, Approval{ID: id}.key(), s.Now(), &a)
 	if err != nil {
 		return a, err
 	}
@@ -267,9 +265,19 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 			lang.Text{EN: "this request is older than %s, or was decided", ZH: "该申请已超过 %s，或已有结果"}.With(lang.Span(s.ApprovalLifetime())),
 			lang.Text{EN: "the agent asks again by the same call", ZH: "智能体再次发出同样的调用即可重新请求"})
 	}
-	if err := mayDecide(a, by); err != nil {
+	return a, mayDecide(a, by)
+}
+
+// Decide stores a person's decision. Only the first decision on a request counts; the same
+// person's same decision again is answered alike, since a server that is killed after storing
+// it has told nobody yet. by is who decides, name is how the decision's readers know them, and
+// reason is why.
+func (s *Service) Decide(ctx context.Context, id string, by Caller, name string, yes bool, reason string) (Approval, error) {
+	a, err := s.Decidable(ctx, id, by)
+	if err != nil {
 		return a, err
 	}
+	docs := s.Docs()
 	first, err := docs.Claim(ctx, docDecided, id, name, s.Now().Add(2*s.ApprovalLifetime()))
 	if err != nil {
 		return a, err
@@ -281,7 +289,7 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 		return a, NotFoundError("", lang.Text{EN: "%s has decided already", ZH: "%s 已作出决定"}.With(first), lang.Text{})
 	}
 	a.Decided, a.Yes, a.Reason, a.Until = name, yes, reason, s.Now().Add(s.ApprovalLifetime())
-	if err := docs.Put(ctx, docApproval, key, a, a.Until); err != nil {
+	if err := docs.Put(ctx, docApproval, a.key(), a, a.Until); err != nil {
 		return a, err
 	}
 	if s.Audit != nil {
@@ -297,6 +305,22 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 	return a, nil
 }
 
+// Outcome returns a request as it is stored now. It is not stored where it has expired, was
+// withdrawn, or was decided and then consumed by its call: then only who decided may be known.
+func (s *Service) Outcome(ctx context.Context, a Approval) (now Approval, stored bool, err error) {
+	docs := s.Docs()
+	if stored, err = docs.Get(ctx, docApproval, a.key(), s.Now(), &now); err != nil || stored && now.ID == a.ID {
+		return now, stored, err
+	}
+	_, err = docs.Get(ctx, docDecided, a.ID, s.Now(), &a.Decided)
+	return a, false, err
+}
+
+// Consume ends a decided request that its surface has carried out.
+func (s *Service) Consume(ctx context.Context, a Approval) error {
+	return s.Docs().Delete(ctx, docApproval, a.key())
+}
+
 // mayDecide refuses a person who may not decide. A request that a limit holds back
 // needs another operator: two people are two users of the cluster, however many names
 // one of them has in Slack. A person may also decide on the call of their own agent, as
@@ -304,17 +328,19 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 func mayDecide(a Approval, by Caller) error {
 	own := by.User != "" && by.User == a.Who.User
 	switch {
+	case len(a.Own) > 0 && by.ID == a.Who.ID: // a person, who may be an operator, or another cluster user by now
+		return somebodyElse()
 	case by.ReadOnly, !by.Operator && (!own || a.Why != ""):
 		return &Error{Code: NotAllowed, Message: lang.Text{EN: "only operators may approve this", ZH: "只有管理员可以批准"}}
 	case a.Why != "":
-		return FourEyes(a.Who, by)
+		return fourEyes(a.Who, by)
 	}
 	return nil
 }
 
-// FourEyes refuses a decision by the person who asked: by the same cluster user, or by
+// fourEyes refuses a decision by the person who asked: by the same cluster user, or by
 // somebody without a cluster user, who could be the same person.
-func FourEyes(asked, by Caller) error {
+func fourEyes(asked, by Caller) error {
 	switch by.User {
 	case "":
 		return &Error{
@@ -322,9 +348,13 @@ func FourEyes(asked, by Caller) error {
 			Fix: lang.Text{EN: "run `/megatron link` here and follow its one-time code on the cluster", ZH: "请在这里执行 `/megatron link`，并按提示在集群上使用一次性代码"},
 		}
 	case asked.User:
-		return &Error{Code: NotAllowed, Message: lang.Text{EN: "somebody else than the requester must approve this", ZH: "必须由申请人以外的人审批"}}
+		return somebodyElse()
 	}
 	return nil
+}
+
+func somebodyElse() error {
+	return &Error{Code: NotAllowed, Message: lang.Text{EN: "somebody else than the requester must approve this", ZH: "必须由申请人以外的人审批"}}
 }
 
 // callDigest identifies one call by its caller, its operation, every argument except
