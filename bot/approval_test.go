@@ -292,3 +292,35 @@ func TestALargerRequestReplacesTheOneThatWaits(t *testing.T) {
 		s.said("changed: time limit 01:00:00")
 	})
 }
+
+// A server that is killed while it carries out an approved request leaves it to the next one, which
+// does it once.
+func TestAnApprovalIsCarriedOutAfterAServerWasKilled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t)
+		s.Slash("submit --yes " + spec)
+		q := s.said("Approval needed")
+		s.became(q, `"user_id":"U1"`)
+		yes, id := buttonOf(t, q, "Approve")
+		s.stop()
+		r, err := s.service.Decide(t.Context(), id, ops.Caller{Surface: ops.Slack, ID: "T1/U5", User: "grace", Operator: true}, "T1/U5", true, "")
+		require.NoError(t, err)
+		var waits map[string]any
+		docs := s.store.Slack()
+		ok, err := docs.Get(t.Context(), "waiting", id, time.Now(), &waits)
+		require.NoError(t, err)
+		require.True(t, ok)
+		waits["request"] = r
+		require.NoError(t, docs.Put(t.Context(), "waiting", id, waits, time.Now().Add(time.Hour)))
+		require.NoError(t, s.service.Consume(t.Context(), r))
+		s.begin()
+		s.Target(slacktest.ServeInMemory(t, s.bot.Handler()))
+		s.Press(q, yes, id, "U5") // which Slack delivers again
+		s.became(q, "Approved: submit", "4711", `"user_id":"U5"`)
+		s.Press(q, yes, id, "U6")
+		s.said("This request was decided already")
+		settled(t, s.store)
+		require.Equal(t, 1, s.yard.count())
+	})
+}

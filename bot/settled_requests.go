@@ -3,6 +3,8 @@ package bot
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -86,14 +88,15 @@ func (b *Bot) decide(ctx context.Context, a incoming.Ask, yes bool) []store.Slac
 			}
 		}
 		if err == nil {
-			var r ops.Approval
-			if r, err = b.cfg.Service.Decide(ctx, a.Value, c.Who, name, yes, a.Fields[reasonField]); !shown {
-				w = waitingRequest{Request: r, Cards: b.agentsCards(ctx, r)}
-			}
+			w.Request, err = b.cfg.Service.Decide(ctx, a.Value, c.Who, name, yes, a.Fields[reasonField])
+		}
+		if _, person := personsCall(w.Request); err == nil && !shown && !person { // version 0.2.0 has posted it
+			w.Cards = b.agentsCards(ctx, w.Request)
+			err = b.awaits(ctx, w)
 		}
 	}
 	if err == nil {
-		err = b.settle(ctx, w, a.Key)
+		err = b.settle(ctx, a.Value)
 	}
 	if err == nil {
 		return nil
@@ -110,33 +113,42 @@ func (b *Bot) closeOld(ctx context.Context, asked []ops.Approval) error {
 	all, err := b.waiting(ctx)
 	for _, w := range all {
 		if !slices.ContainsFunc(asked, func(r ops.Approval) bool { return r.ID == w.Request.ID }) {
-			err = errors.Join(err, b.settle(ctx, w, "poll"))
+			err = errors.Join(err, b.settle(ctx, w.Request.ID))
 		}
 	}
 	return err
 }
 
-// settle carries out a person's request if it was approved, and tells what became of a request. by
-// is who does it, of several servers one. It may be repeated after a crash: the messages' keys keep
-// them from being sent twice.
-func (b *Bot) settle(ctx context.Context, w waitingRequest, by string) error {
+// settle carries out a person's request if it was approved, and tells what became of a request. It
+// may be repeated after a crash: the messages' keys keep them from being sent twice.
+func (b *Bot) settle(ctx context.Context, id string) error {
+	if _, busy := b.settling.LoadOrStore(id, true); busy {
+		return nil
+	}
+	defer b.settling.Delete(id)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var w waitingRequest
+	shown, err := b.cfg.Store.Get(ctx, record.Waiting, id, b.now(), &w)
+	if err != nil || !shown {
+		return err
+	}
 	r := w.Request
 	now, decided := r, !r.Waits() // a server was killed while it carried the decision out
 	if !decided {
-		var err error
 		if now, decided, err = b.cfg.Service.Outcome(ctx, r); err != nil || decided && now.Waits() {
 			return err
 		}
 	}
 	h, person := personsCall(r)
 	if person {
-		owner, err := b.cfg.Store.Claim(ctx, record.Claim, r.ID, by, b.now().Add(expiredKept))
+		const by = "settled" // and not by a server of an earlier version
+		owner, err := b.cfg.Store.Claim(ctx, record.Claim, id, by, b.now().Add(expiredKept))
 		if err != nil || owner != by {
 			return err
 		}
 	}
 	var owed []store.SlackMessage
-	var err error
 	switch over := !b.now().Before(r.Until); {
 	case !person:
 		owed = b.agentsOutcome(ctx, now, w.Cards, decided, over)
@@ -159,7 +171,7 @@ func (b *Bot) settle(ctx context.Context, w waitingRequest, by string) error {
 		return err
 	}
 	b.out.Wake()
-	return b.cfg.Store.Delete(ctx, record.Waiting, r.ID)
+	return b.cfg.Store.Delete(ctx, record.Waiting, id)
 }
 
 // decidedBy names who decided: a person in Slack, or a user of the cluster on the page.
@@ -172,7 +184,7 @@ func decidedBy(r ops.Approval, l lang.Lang) slack.Block {
 
 // execute runs the call of an approved request as the person who asked for it, with the script
 // that was shown, or tells the person that it was declined.
-func (b *Bot) execute(ctx context.Context, w waitingRequest, h heldCall) []store.SlackMessage {
+func (b *Bot) execute(ctx context.Context, w waitingRequest, h heldCall) (owed []store.SlackMessage) {
 	r, asker := w.Request, h.Ask
 	asker.Key = "request/" + r.ID
 	_, asker.Approver, _ = strings.Cut(r.Decided, "/")
@@ -191,6 +203,12 @@ func (b *Bot) execute(ctx context.Context, w waitingRequest, h heldCall) []store
 	tell := func(doc view.Doc) []store.SlackMessage {
 		return b.reply.Doc(incoming.Ask{Kind: incoming.AsButton, Key: asker.Key + "/requester", Team: asker.Team, User: asker.User}, doc, false)
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			b.log.Error("slack: panic", "request", r.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			owed = append(close(textApprovedFailed, view.Warn, lang.Text{}, ""), tell(b.internalError(ctx, asker))...)
+		}
+	}()
 	call := b.people.Call(ctx, asker) // rights are checked again: the person may have lost them meanwhile
 	if !r.Yes {
 		told := view.Doc{Title: textRefused.In(call.Lang), Tone: view.Warn, Sections: []view.Section{{Text: h.Headline.In(call.Lang)}}}
@@ -225,7 +243,7 @@ func (b *Bot) execute(ctx context.Context, w waitingRequest, h heldCall) []store
 		}
 		return append(close(textApprovedFailed, view.Warn, ops.AsError(err).Message, ""), tell(b.failed(ops.AsError(err), result, call))...)
 	}
-	owed := close(textApprovedB, view.Good, lang.Text{}, ops.TextNamed(result, "job_id"))
+	owed = close(textApprovedB, view.Good, lang.Text{}, ops.TextNamed(result, "job_id"))
 	if v, ok := result.(view.Viewer); ok {
 		owed = append(owed, tell(v.View(call.Lang))...)
 	}
