@@ -98,7 +98,7 @@ func tooManyWaiting(n int) error {
 func (s *Service) Ask(ctx context.Context, a Approval, in any) (Approval, error) {
 	docs := s.Docs()
 	a.At = s.Now()
-	a.ID, a.Until = callDigest(a.Who, a.Op, in, a.Digest, a.Most)+"."+rand.Text(), a.At.Add(s.ApprovalLifetime())
+	a.ID, a.Until = a.keyOf(a, in)+"."+rand.Text(), a.At.Add(s.ApprovalLifetime())
 	known, err := covering(ctx, docs, a, in)
 	if err != nil || known.ID != "" {
 		return known, err
@@ -228,10 +228,17 @@ func (a Approval) key() string {
 	return key
 }
 
-// isOf reports whether a is a request for b's call, whatever both showed.
-func (a Approval) isOf(b Approval, in any) bool {
-	return a.key() == callDigest(b.Who, b.Op, in, a.Digest, a.Most)
+// keyOf returns the key of a request for b's call that showed what a shows.
+func (a Approval) keyOf(b Approval, in any) string {
+	bound := []any{a.Digest}
+	if a.Most != nil {
+		bound = append(bound, a.Most)
+	}
+	return CallDigest(b.Who, b.Op, in, bound...)
 }
+
+// isOf reports whether a is a request for b's call, whatever both showed.
+func (a Approval) isOf(b Approval, in any) bool { return a.key() == a.keyOf(b, in) }
 
 // atLeast reports whether a showed each thing that b shows, and no smaller size.
 func (a Approval) atLeast(b Approval) bool {
@@ -357,9 +364,9 @@ func somebodyElse() error {
 	return &Error{Code: NotAllowed, Message: lang.Text{EN: "somebody else than the requester must approve this", ZH: "必须由申请人以外的人审批"}}
 }
 
-// callDigest identifies one call by its caller, its operation, every argument except
-// the idempotency key, the digest of its script, and its size if it has one.
-func callDigest(who Caller, op string, in any, script string, most *Size) string {
+// CallDigest identifies one call by its caller, its operation, every argument except
+// the idempotency key, and what else binds it, such as the digest of its script.
+func CallDigest(who Caller, op string, in any, bound ...any) string {
 	args := map[string]any{}
 	raw, err := json.Marshal(in)
 	if err == nil {
@@ -369,13 +376,9 @@ func callDigest(who Caller, op string, in any, script string, most *Size) string
 		args["in"] = fmt.Sprintf("%#v", in)
 	}
 	delete(args, "idempotency_key")
-	call := []any{who.Surface, who.ID, who.User, op, args, script}
-	if most != nil {
-		call = append(call, most)
-	}
-	raw, err = json.Marshal(call)
-	if err != nil {
-		raw = fmt.Appendf(nil, "%#v %s %v", args, script, most)
+	call := append([]any{who.Surface, who.ID, who.User, op, args}, bound...)
+	if raw, err = json.Marshal(call); err != nil {
+		raw = fmt.Appendf(nil, "%#v", call)
 	}
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:16])
