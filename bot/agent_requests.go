@@ -2,7 +2,6 @@ package bot
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/people"
-	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -37,13 +35,9 @@ const pollInterval = 2 * time.Second
 // pollLoop shows people in Slack what other parts of the service have stored for them: agents'
 // calls that wait for approval, and notices about jobs.
 func (b *Bot) pollLoop(ctx context.Context) {
-	seen, moved := map[string]bool{}, false
+	seen := map[string]bool{}
 	every(ctx, pollInterval, func() {
-		var err error
-		if !moved {
-			moved, err = b.moveRequests(ctx)
-		}
-		if err = errors.Join(err, b.poll(ctx, seen)); err != nil && ctx.Err() == nil {
+		if err := b.poll(ctx, seen); err != nil && ctx.Err() == nil {
 			b.log.Error("slack: requests and notices", "err", err)
 		}
 	})
@@ -63,26 +57,12 @@ func (b *Bot) poll(ctx context.Context, seen map[string]bool) error {
 		clear(seen)
 	}
 	for _, r := range asked {
-		if _, person := personsCall(r); person || seen[r.ID] {
+		if seen[r.ID] {
 			continue
 		}
-		var w waitingRequest
-		shown, err := b.cfg.Store.Get(ctx, record.Waiting, r.ID, b.now(), &w)
-		if err != nil {
+		if seen[r.ID], err = b.place(ctx, r); err != nil {
 			return err
 		}
-		if len(w.Cards) == 0 {
-			w.Request, w.Cards = r, b.agentsCards(ctx, r)
-			if !shown || len(w.Cards) > 0 {
-				if err := b.awaits(ctx, w); err != nil {
-					return err
-				}
-			}
-		}
-		if err := b.cfg.Store.Enqueue(ctx, b.postRequest(r, w.Cards, "")...); err != nil {
-			return err
-		}
-		seen[r.ID] = len(w.Cards) > 0 // else a group has no members by now, or Slack does not tell
 	}
 	if err := b.closeOld(ctx, asked); err != nil {
 		return err
@@ -102,19 +82,6 @@ func (b *Bot) poll(ctx context.Context, seen map[string]bool) error {
 // langAt returns the language of the person to whom a place's messages go.
 func (b *Bot) langAt(ctx context.Context, p card.Place) lang.Lang {
 	return b.people.Settings(ctx, p.Team, p.Channel).LangOr(lang.EN)
-}
-
-// agentsCards returns the messages that show an agent's request to those who decide.
-func (b *Bot) agentsCards(ctx context.Context, r ops.Approval) (cards []requestCard) {
-	for _, p := range b.people.Deciders(ctx) {
-		cards = append(cards, b.agentsCard(ctx, r, p))
-	}
-	return cards
-}
-
-func (b *Bot) agentsCard(ctx context.Context, r ops.Approval, p card.Place) requestCard {
-	l := b.langAt(ctx, p)
-	return requestCard{requestKey(r.ID, p), p, l, agentDoc(r, l)}
 }
 
 // agentDoc says what an agent wants to do, for whom, and why that needs approval.

@@ -90,9 +90,8 @@ func (b *Bot) decide(ctx context.Context, a incoming.Ask, yes bool) []store.Slac
 		if err == nil {
 			w.Request, err = b.cfg.Service.Decide(ctx, a.Value, c.Who, name, yes, a.Fields[reasonField])
 		}
-		if _, person := personsCall(w.Request); err == nil && !shown && !person { // version 0.2.0 has posted it
-			w.Cards = b.agentsCards(ctx, w.Request)
-			err = b.awaits(ctx, w)
+		if err == nil && !shown { // version 0.2.0 has posted it
+			_, err = b.place(ctx, w.Request)
 		}
 	}
 	if err == nil {
