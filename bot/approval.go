@@ -124,7 +124,7 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	// Under the lock nothing waits for Slack or the cluster.
 	b.requesting.Lock()
 	defer b.requesting.Unlock()
-	request, first, err := b.ask(ctx, c.Who, in, h, ops.Approval{Why: why.EN, Shown: r.Sections(lang.EN), Digest: r.Agreement(), Most: r.Most()})
+	request, first, err := b.ask(ctx, r.Approval(c.Who, why.EN), in, h)
 	if err == nil && !first {
 		told := view.Doc{Title: textAskedOnce.In(c.Lang), Tone: view.Warn}
 		told.Sections = []view.Section{{Text: h.Headline.In(c.Lang)}, {Text: textOnceWaits.In(c.Lang)}}
@@ -156,8 +156,7 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 
 // ask stores a person's request. first is false where an earlier one of theirs, which still waits,
 // covers it; it is true again where a crash interrupted this very request.
-func (b *Bot) ask(ctx context.Context, who ops.Caller, in any, h heldCall, r ops.Approval) (request ops.Approval, first bool, err error) {
-	r.Op, r.Who = h.Call.Op, who
+func (b *Bot) ask(ctx context.Context, r ops.Approval, in any, h heldCall) (request ops.Approval, first bool, err error) {
 	if r.Own, err = json.Marshal(h); err != nil {
 		return r, false, err
 	}

@@ -54,7 +54,7 @@ func (b *Bot) adopt(ctx context.Context, id string, op ops.Op, h heldCall) (stri
 	if err != nil {
 		return "", err
 	}
-	r, _, err := b.ask(ctx, b.people.Call(ctx, h.Ask).Who, in, h, ops.Approval{Why: textApproval.EN, Digest: h.Digest})
+	r, _, err := b.ask(ctx, ops.Approval{Op: op.Name, Who: b.people.Call(ctx, h.Ask).Who, Why: textApproval.EN, Digest: h.Digest}, in, h)
 	if err != nil {
 		return "", err
 	}

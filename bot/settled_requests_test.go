@@ -265,7 +265,7 @@ func TestAnAgentsRequestThatIsOverLosesItsButtons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := approving(t, briefly, func(c *bot.Config) { c.Policy.ApprovalChannel = "C8" })
 		ask := func(job string) *slacktest.Message {
-			_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: slurm.JobID(job)}, "a limit", []view.Section{{Text: "cancel " + job}}, "", nil)
+			_, err := s.service.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Why: "a limit", Shown: []view.Section{{Text: "cancel " + job}}}, &jobcontrol.CancelIn{Job: slurm.JobID(job)})
 			require.NoError(t, err)
 			return s.said("An agent asks for your approval", "cancel "+job)
 		}
@@ -397,7 +397,7 @@ func askingIn(channel string) func(*bot.Config) {
 func askedInC8(t *testing.T) *stage {
 	t.Helper()
 	s := approving(t, askingIn("C8"))
-	_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "a limit", []view.Section{{Text: "cancel 4711"}}, "", nil)
+	_, err := s.service.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Why: "a limit", Shown: []view.Section{{Text: "cancel 4711"}}}, &jobcontrol.CancelIn{Job: "4711"})
 	require.NoError(t, err)
 	s.Slash("submit --yes " + spec)
 	return s

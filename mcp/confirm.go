@@ -18,7 +18,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
-	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
 // A Policy says how an agent's write is confirmed. A model writes a tool's arguments,
@@ -31,9 +30,9 @@ type Policy struct {
 	// hours, or "" if it does not. A person who is asked may still say yes.
 	Beyond func(call *ops.Call, op string, in any) string
 	// Approve asks somebody outside of the client, for example by a button in Slack,
-	// and returns at once: the name of who has approved, or "" if nobody has yet. It
+	// and returns at once: whether somebody has approved the call, which it then confirms. It
 	// decides about calls that are Beyond, and about every write if ApproveAll is set.
-	Approve    func(ctx context.Context, call *ops.Call, op string, in any, shown []view.Section, digest string, most *ops.Size) (by string, err error)
+	Approve    func(ctx context.Context, call *ops.Call, in any, r consent.Request) (bool, error)
 	ApproveAll bool
 	// Tokens lets a token stand in for a person whom the client cannot ask. The model
 	// that wrote the call gets the token and may use it although nobody has looked, so
@@ -109,18 +108,16 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 	}
 	switch {
 	case v.approval:
-		by, err := policy.Approve(ctx, call, o.Name, in, question.shown, question.digest, question.request.Most())
+		approved, err := policy.Approve(ctx, call, in, question.request)
 		if err != nil {
 			return refusal(ops.AsError(err)), nil
 		}
-		if by == "" {
+		if !approved {
 			return refusal(&ops.Error{
 				Code: ops.NotAllowed, Message: lang.Text{EN: "%s waits for an approval by an operator", ZH: "%s 正在等待管理员批准"}.With(o.Name),
 				Fix: lang.Text{EN: "call %s again with the same arguments once it is approved", ZH: "批准后请以相同参数再次调用 %s"}.With(o.Name),
 			}), nil
 		}
-		consent.Agree(call, question.digest)
-		call.AgreedBy = by
 		return nil, nil
 	case onPage:
 		return s.askOnPage(ctx, call, digest, question), nil

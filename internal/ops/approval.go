@@ -81,17 +81,6 @@ const approvalLife = 24 * time.Hour
 // loop must not bury the operators' channel, and the requests of others in it.
 const MostWaiting = 32
 
-// tooManyWaiting refuses another request of a person who has n waiting.
-func tooManyWaiting(n int) error {
-	if n < MostWaiting {
-		return nil
-	}
-	return &Error{
-		Code: NotAllowed, Message: lang.Text{EN: "%d of your requests wait for an operator already; nobody was asked", ZH: "您已有 %d 个申请在等待管理员审批，未再发送申请"}.With(n),
-		Fix: lang.Text{EN: "wait until some are decided, or ask for several jobs at once, as an array or a sweep", ZH: "请等待其中一些得到审批，或用数组、sweep 一次申请多个作业"},
-	}
-}
-
 // Ask returns the request that decides about a call as a shows it: the stored one that covers it,
 // or else a, which is stored and waits. Of equal calls at the same time the first one stores its
 // request. The requests of the same call that wait and ask for no more are withdrawn.
@@ -115,8 +104,11 @@ func (s *Service) Ask(ctx context.Context, a Approval, in any) (Approval, error)
 		}
 		return part || w.Who.User != a.Who.User
 	})
-	if err := tooManyWaiting(len(waiting)); err != nil {
-		return a, err
+	if len(waiting) >= MostWaiting {
+		return a, &Error{
+			Code: NotAllowed, Message: lang.Text{EN: "%d of your requests wait for an operator already; nobody was asked", ZH: "您已有 %d 个申请在等待管理员审批，未再发送申请"}.With(len(waiting)),
+			Fix: lang.Text{EN: "wait until some are decided, or ask for several jobs at once, as an array or a sweep", ZH: "请等待其中一些得到审批，或用数组、sweep 一次申请多个作业"},
+		}
 	}
 	if added, err := addRequest(ctx, docs, a); err != nil || !added {
 		_, e := docs.Get(ctx, docApproval, a.key(), a.At, &a)
@@ -161,11 +153,8 @@ func (c *Call) RequireAgreed(script string) error {
 // shown by now: such a call is a new request, and leaves the approval for a call that it covers.
 // A refusal is returned as an error once; after that, the same call is a new request,
 // too.
-func (s *Service) Approved(
-	ctx context.Context, who Caller, op string, in any, why string, shown []view.Section, digest string, most *Size,
-) (by string, err error) {
-	fresh := Approval{Op: op, Who: who, Why: why, Shown: shown, Digest: digest, Most: most}
-	known, err := s.Ask(ctx, fresh, in)
+func (s *Service) Approved(ctx context.Context, a Approval, in any) (by string, err error) {
+	known, err := s.Ask(ctx, a, in)
 	if err != nil || known.Waits() {
 		return "", err
 	}
@@ -179,7 +168,7 @@ func (s *Service) Approved(
 	case err != nil:
 		return "", err
 	case !taken:
-		_, err = s.Ask(ctx, fresh, in)
+		_, err = s.Ask(ctx, a, in)
 		return "", err
 	case found.Waits():
 		_, err = addRequest(ctx, docs, found)
@@ -188,7 +177,7 @@ func (s *Service) Approved(
 		return found.Decided, nil
 	}
 	return "", &Error{
-		Code: NotAllowed, Message: lang.Text{EN: "%s has declined this %s: %s; nothing was done", ZH: "%s 已拒绝这次 %s：%s；没有执行任何操作"}.With(found.Decided, op, cmp.Or(found.Reason, "no reason given")),
+		Code: NotAllowed, Message: lang.Text{EN: "%s has declined this %s: %s; nothing was done", ZH: "%s 已拒绝这次 %s：%s；没有执行任何操作"}.With(found.Decided, a.Op, cmp.Or(found.Reason, "no reason given")),
 		Fix: lang.Text{EN: "change what they objected to, or ask them; the same call again asks anew", ZH: "请修改对方反对的内容，或与其沟通；再次发出同样的调用会重新请求批准"},
 	}
 }

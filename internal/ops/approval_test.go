@@ -53,7 +53,7 @@ func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 	in := &jobcontrol.CancelIn{Job: "4711"}
 	ask := func() bool {
 		t.Helper()
-		by, err := s.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", shown, "", nil)
+		by, err := s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Why: "more than 512 GPU hours", Shown: shown}, in)
 		require.NoError(t, err)
 		return by != ""
 	}
@@ -87,14 +87,14 @@ func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 	require.ErrorContains(t, err, "T1/U5 has decided already", "not even who decided first takes it back")
 	require.Equal(t, []string{"T1/U5 approve cancel of " + string(ops.MCPHTTP) + ":ada-agent  "}, *audited)
 
-	other, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4712"}, "", nil, "", nil)
+	other, err := s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel"}, &jobcontrol.CancelIn{Job: "4712"})
 	require.NoError(t, err)
 	require.Empty(t, other, "another job is another call")
 	var wg sync.WaitGroup
 	went := make(chan bool, 8)
 	for range 8 {
 		wg.Go(func() {
-			by, err := s.Approved(t.Context(), agent, "cancel", in, "", shown, "", nil)
+			by, err := s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Shown: shown}, in)
 			assert.NoError(t, err, "the others wait again")
 			went <- by == "T1/U5"
 		})
@@ -124,7 +124,7 @@ func TestWhatAnApprovalIsGoodFor(t *testing.T) {
 	in := &jobcontrol.CancelIn{Job: "4711"}
 	ask := func(who ops.Caller, digest string) string {
 		t.Helper()
-		by, err := s.Approved(t.Context(), who, "submit", in, "", nil, digest, nil)
+		by, err := s.Approved(t.Context(), ops.Approval{Who: who, Op: "submit", Digest: digest}, in)
 		require.NoError(t, err)
 		return by
 	}
@@ -150,7 +150,7 @@ func TestAnApprovalIsOfTheSizeThatWasShown(t *testing.T) {
 	in := &jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: "4711"}}
 	ask := func(gpus int) string {
 		t.Helper()
-		by, err := s.Approved(t.Context(), agent, "requeue", in, "a limit", shown, "", &ops.Size{GPUs: gpus, Hours: 1, GPUHours: float64(gpus)})
+		by, err := s.Approved(t.Context(), ops.Approval{Who: agent, Op: "requeue", Why: "a limit", Shown: shown, Most: &ops.Size{GPUs: gpus, Hours: 1, GPUHours: float64(gpus)}}, in)
 		require.NoError(t, err)
 		return by
 	}
@@ -179,7 +179,7 @@ func TestALargerRequestReplacesTheSmaller(t *testing.T) {
 	in := &jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: "4711"}}
 	ask := func(who ops.Caller, digest string, gpus int) {
 		t.Helper()
-		by, err := s.Approved(t.Context(), who, "requeue", in, "a limit", shown, digest, &ops.Size{GPUs: gpus, Hours: 1, GPUHours: float64(gpus)})
+		by, err := s.Approved(t.Context(), ops.Approval{Who: who, Op: "requeue", Why: "a limit", Shown: shown, Digest: digest, Most: &ops.Size{GPUs: gpus, Hours: 1, GPUHours: float64(gpus)}}, in)
 		require.NoError(t, err)
 		require.Empty(t, by)
 	}
@@ -207,15 +207,15 @@ func TestALargerRequestReplacesTheSmaller(t *testing.T) {
 func TestAnOldRequestDoesNotDecideTheNext(t *testing.T) {
 	s, _, _ := approvalService(t)
 	in := &jobcontrol.CancelIn{Job: "4711"}
-	_, err := s.Approved(t.Context(), agent, "cancel", in, "", shown, "", nil)
+	_, err := s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Shown: shown}, in)
 	require.NoError(t, err)
 	first, err := s.Approvals(t.Context())
 	require.NoError(t, err)
 	_, err = s.Decide(t.Context(), first[0].ID, operator, "T1/U5", false, "no")
 	require.NoError(t, err)
-	_, err = s.Approved(t.Context(), agent, "cancel", in, "", shown, "", nil)
+	_, err = s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Shown: shown}, in)
 	require.ErrorContains(t, err, "has declined")
-	_, err = s.Approved(t.Context(), agent, "cancel", in, "", shown, "", nil)
+	_, err = s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Shown: shown}, in)
 	require.NoError(t, err)
 	_, err = s.Decide(t.Context(), first[0].ID, ops.Caller{ID: "T1/U6", User: "olga", Operator: true}, "T1/U6", true, "")
 	require.ErrorContains(t, err, "this request is older than")
@@ -229,7 +229,7 @@ func TestAnOldRequestDoesNotDecideTheNext(t *testing.T) {
 // Of people who decide at the same time, one does.
 func TestTwoDecisionsAtOnce(t *testing.T) {
 	s, _, _ := approvalService(t)
-	_, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "", shown, "", nil)
+	_, err := s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Shown: shown}, &jobcontrol.CancelIn{Job: "4711"})
 	require.NoError(t, err)
 	list, err := s.Approvals(t.Context())
 	require.NoError(t, err)
@@ -259,7 +259,7 @@ func TestEqualCallsAtTheSameTimeAreOneRequest(t *testing.T) {
 		for range 16 {
 			all.Go(func() {
 				<-start
-				by, err := s.Approved(t.Context(), agent, "cancel", in, "", shown, "", nil)
+				by, err := s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Shown: shown}, in)
 				if err != nil || by != "" {
 					t.Error(by, err)
 				}
@@ -284,7 +284,7 @@ func TestRequestsAreListedOldestFirst(t *testing.T) {
 	s, now, _ := approvalService(t)
 	jobs := []slurm.JobID{"1", "2", "3", "4", "5", "6"}
 	for _, job := range jobs {
-		_, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: job}, "", []view.Section{{Text: string(job)}}, "", nil)
+		_, err := s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Shown: []view.Section{{Text: string(job)}}}, &jobcontrol.CancelIn{Job: job})
 		require.NoError(t, err)
 		*now = now.Add(time.Minute)
 	}
@@ -302,7 +302,7 @@ func TestARefusalIsToldOnceAndAnApprovalEnds(t *testing.T) {
 	in := &launch.SubmitIn{IdempotencyKey: "one"}
 	ask := func(key string) (bool, error) {
 		in.IdempotencyKey = key
-		by, err := s.Approved(t.Context(), agent, "submit", in, "", nil, "", nil)
+		by, err := s.Approved(t.Context(), ops.Approval{Who: agent, Op: "submit"}, in)
 		return by != "", err
 	}
 	decide := func(by ops.Caller, yes bool) {
@@ -353,7 +353,7 @@ func TestOnePersonsRequestsAreBounded(t *testing.T) {
 	s, now, _ := approvalService(t)
 	s.Now = func() time.Time { return *now }
 	ask := func(who ops.Caller, n int) error {
-		_, err := s.Approved(t.Context(), who, "submit", &launch.SubmitIn{SpecIn: launch.SpecIn{GPUs: n}}, "more than 512 GPU hours", shown, "", nil)
+		_, err := s.Approved(t.Context(), ops.Approval{Who: who, Op: "submit", Why: "more than 512 GPU hours", Shown: shown}, &launch.SubmitIn{SpecIn: launch.SpecIn{GPUs: n}})
 		return err
 	}
 	for n := range ops.MostWaiting {
@@ -399,7 +399,7 @@ func TestAnApprovalOfSeveralThingsIsGoodForThoseThatAreLeft(t *testing.T) {
 	} {
 		s, _, _ := approvalService(t)
 		ask := func(who ops.Caller, digest string) string {
-			by, err := s.Approved(t.Context(), who, "cancel", in, "", shown, digest, nil)
+			by, err := s.Approved(t.Context(), ops.Approval{Who: who, Op: "cancel", Shown: shown, Digest: digest}, in)
 			require.NoError(t, err)
 			return by
 		}
@@ -425,7 +425,7 @@ func TestADecidedRequestCountsBeforeOneThatWaits(t *testing.T) {
 	for _, decided := range []string{"+1,2", "+2,3"} {
 		s, _, _ := approvalService(t)
 		ask := func(digest string) string {
-			by, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Mine: true}, "", shown, digest, nil)
+			by, err := s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Shown: shown, Digest: digest}, &jobcontrol.CancelIn{Mine: true})
 			require.NoError(t, err)
 			return by
 		}
@@ -451,7 +451,7 @@ func TestALargerRequestDecidesAboutWhatIsLeftOfIt(t *testing.T) {
 	for _, yes := range []bool{true, false} {
 		s, _, _ := approvalService(t)
 		ask := func(digest string) (string, error) {
-			return s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Mine: true}, "", shown, digest, nil)
+			return s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Shown: shown, Digest: digest}, &jobcontrol.CancelIn{Mine: true})
 		}
 		for _, digest := range []string{"+2", "+1,2"} {
 			by, err := ask(digest)
