@@ -29,7 +29,7 @@ func (b *Bot) place(ctx context.Context, r ops.Approval) (done bool, err error) 
 	defer b.requesting.Unlock()
 	var w waitingRequest
 	shown, err := b.cfg.Store.Get(ctx, record.Waiting, r.ID, b.now(), &w)
-	if err != nil || !shown && person { // it is only being asked
+	if err != nil || !shown && person || !w.Request.Waits() { // it is only being asked, or it is being settled
 		return false, err
 	}
 	w.Request = r
