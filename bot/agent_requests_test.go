@@ -31,7 +31,7 @@ func TestAnAgentsWriteIsDecidedByAButton(t *testing.T) {
 		require.True(t, s.bot.Decides())
 		in := &jobcontrol.CancelIn{Job: "4711"}
 		may := func() (bool, error) {
-			by, err := s.service.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", []view.Section{{Code: "cancel job 4711 of ada? <!channel>\n#SBATCH --nodes=4"}}, "", nil)
+			by, err := s.service.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Why: "more than 512 GPU hours", Shown: []view.Section{{Code: "cancel job 4711 of ada? <!channel>\n#SBATCH --nodes=4"}}}, in)
 			return by != "", err
 		}
 		ok, err := may()
@@ -72,7 +72,7 @@ func TestAnAgentsRequestIsInTheReadersLanguage(t *testing.T) {
 			s.Slash("settings lang zh", map[string]any{"user_id": who})
 		}
 		s.Wait("both settings", func(st slacktest.State) bool { return posted(st, "您的设置") == 2 })
-		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "more than 512 GPU hours", nil, "", nil)
+		_, err := s.service.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Why: "more than 512 GPU hours"}, &jobcontrol.CancelIn{Job: "4711"})
 		require.NoError(t, err)
 		q := s.said("An agent asks for your approval")
 		s.said("智能体申请审批")
@@ -89,7 +89,7 @@ func TestAnAgentsRequestWaitsForTheGroupsMembers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := play(t, func(c *bot.Config) { c.Policy.Operators = []string{"S1"} })
-		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "a limit", nil, "", nil)
+		_, err := s.service.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Why: "a limit"}, &jobcontrol.CancelIn{Job: "4711"})
 		require.NoError(t, err)
 		time.Sleep(10 * time.Second)
 		require.Zero(t, posted(s.State(), "An agent asks"))
@@ -108,7 +108,7 @@ func TestALongRequestOfAnAgentHasItsButtons(t *testing.T) {
 		for i := range answer.MaxBlocks + 10 {
 			long = append(long, view.Section{Heading: fmt.Sprintf("Part %d", i), Code: "cancel"})
 		}
-		_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "more than 512 GPU hours", long, "", nil)
+		_, err := s.service.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Why: "more than 512 GPU hours", Shown: long}, &jobcontrol.CancelIn{Job: "4711"})
 		require.NoError(t, err)
 		q := s.said("An agent asks for your approval", "Part 0")
 		require.Len(t, q.Blocks, answer.MaxBlocks)

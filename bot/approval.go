@@ -3,9 +3,10 @@ package bot
 import (
 	"cmp"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,7 +18,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/people"
-	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -25,12 +25,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
-	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 var (
-	textFourEyes  = lang.Text{EN: "somebody else than the requester must approve this", ZH: "必须由申请人以外的人审批"}
-	textOperators = lang.Text{EN: "only operators may approve", ZH: "只有管理员可以审批"}
 	textRefused   = lang.Text{EN: "An operator has declined your request. Nothing was done.", ZH: "管理员已拒绝您的申请，没有执行任何操作。"}
 	textAskedHow  = lang.Text{EN: "I have asked the operators and will tell you their answer. Without one, the request ends in %s.", ZH: "已通知管理员，有结果会告知您。若无人审批，申请在 %s后失效。"}
 	textAskedOnce = lang.Text{EN: "You have asked for this already", ZH: "您已提交过相同的申请"}
@@ -73,8 +70,14 @@ type requestCard struct {
 	Doc   view.Doc   `json:"doc"`
 }
 
-// requestKey returns the key of the first message that shows a request.
-func requestKey(a incoming.Ask) string { return "approve/" + a.Key }
+// requestKey returns the key of the message that shows a request in a place.
+func requestKey(id string, p card.Place) string {
+	key := "agent/" + id + "@" + p.Team + "/" + p.Channel
+	if p.Moved > 0 {
+		key += "#" + strconv.Itoa(p.Moved)
+	}
+	return key
+}
 
 // operatorsAt returns where the operators are asked: in the approval channel, or in the channel
 // of the request. Nobody else reads a direct message, so a request from there goes to each
@@ -105,7 +108,7 @@ func (b *Bot) operatorsAt(ctx context.Context, a incoming.Ask) (places []card.Pl
 }
 
 // askApproval asks the operators. The message shows all that would be done. Its two buttons
-// carry the random id of the held call.
+// carry the request's random id.
 func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in any, t typed.Call, why lang.Text) []store.SlackMessage {
 	asked := *c
 	asked.Confirmed = false
@@ -116,97 +119,91 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 	case result != nil: // the preview shows that there is nothing to approve
 		return b.answerResult(ctx, a, c, op, in, result, t)
 	}
-	until := b.now().Add(b.cfg.Service.ApprovalLifetime())
-	headline := lang.Text{EN: redact.Text(r.Headline.EN), ZH: redact.Text(r.Headline.ZH)}
-	h := heldCall{Call: t, Ask: a, Approve: true, Digest: r.Digest, Shown: r.Shown, As: c.Who.User, Most: r.Most(), Headline: headline, Until: until}
+	h := heldCall{Call: t, Ask: a, Headline: lang.Text{EN: redact.Text(r.Headline.EN), ZH: redact.Text(r.Headline.ZH)}}
 	places, instead := b.operatorsAt(ctx, a)
 	// Under the lock nothing waits for Slack or the cluster.
-	b.requesting.Lock() // of equal requests at the same time the second finds the first
+	b.requesting.Lock()
 	defer b.requesting.Unlock()
-	had, before, waiting := b.askedBefore(ctx, h)
-	if before {
+	request, first, err := b.ask(ctx, r.Approval(c.Who, why.EN), in, h)
+	if err == nil && !first {
 		told := view.Doc{Title: textAskedOnce.In(c.Lang), Tone: view.Warn}
 		told.Sections = []view.Section{{Text: h.Headline.In(c.Lang)}, {Text: textOnceWaits.In(c.Lang)}}
-		return b.reply.Doc(a, told, false, timeLine(textEnds, had.Until, c.Lang))
+		return b.reply.Doc(a, told, false, timeLine(textEnds, request.Until, c.Lang))
 	}
-	if err := ops.TooManyWaiting(waiting); err != nil {
-		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
-	}
-	for i, p := range places {
-		key, l := requestKey(a), b.people.Settings(ctx, p.Team, p.Channel).LangOr(c.Lang)
-		if i > 0 {
-			key += at(p)
-		}
+	w := waitingRequest{Request: request}
+	for _, p := range places {
+		l := b.people.Settings(ctx, p.Team, p.Channel).LangOr(c.Lang)
 		doc := view.Doc{Title: textApproval.In(l), Tone: view.Warn, Sections: []view.Section{{Facts: []view.Fact{
 			{Name: people.ActsAs.In(l), Value: c.Who.User},
 			{Name: textWhy.In(l), Value: why.In(l)},
 		}, Items: t.Note}}}
 		doc.Sections = append(doc.Sections, r.Sections(l)...)
-		h.Cards = append(h.Cards, requestCard{key, p, l, doc})
+		w.Cards = append(w.Cards, requestCard{requestKey(request.ID, p), p, l, doc})
 	}
-	id, err := b.hold(ctx, h)
 	if err == nil {
-		err = b.awaits(ctx, id, waitingRequest{Held: &h, Until: until})
+		err = b.awaits(ctx, w)
 	}
 	if err != nil {
 		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
-	}
-	var owed []store.SlackMessage
-	for _, shown := range h.Cards {
-		owed = append(owed, b.postRequest(shown, h, id, instead)...)
 	}
 	how := textAskedHow.With(lang.Span(b.cfg.Service.ApprovalLifetime())).In(c.Lang)
 	told := view.Doc{Title: form.TextAsked.In(c.Lang), Tone: view.Warn}
 	for _, text := range []string{h.Headline.In(c.Lang), why.In(c.Lang), how} {
 		told.Sections = append(told.Sections, view.Section{Text: text})
 	}
-	return append(owed, b.reply.Doc(a, told, false)...)
+	return append(b.postRequest(request, w.Cards, instead), b.reply.Doc(a, told, false)...)
 }
 
-// askedBefore returns the person's equal request that still waits, and how many of the
-// person's requests do.
-func (b *Bot) askedBefore(ctx context.Context, h heldCall) (had heldCall, ok bool, waiting int) {
-	ids, err := b.cfg.Store.Keys(ctx, record.Waiting, b.now())
-	b.warn("requests", err)
-	for _, id := range ids {
-		var w waitingRequest
-		if ok, err := b.cfg.Store.Get(ctx, record.Waiting, id, b.now(), &w); err != nil || !ok || w.Held == nil || !b.now().Before(w.Until) {
-			continue
-		}
-		if w.Held.Ask.Key == h.Ask.Key { // this request, which a crash interrupted before anybody saw it
-			b.warn("request", errors.Join(b.cfg.Store.Delete(ctx, record.Waiting, id), b.cfg.Store.Delete(ctx, record.Held, id)), "id", id)
-			continue
-		}
-		if openID(w.Held.Ask, w.Held.Call) == openID(h.Ask, h.Call) && w.Held.Digest == h.Digest && w.Held.Shown == h.Shown {
-			return *w.Held, true, waiting
-		}
-		if w.Held.Ask.Team == h.Ask.Team && w.Held.Ask.User == h.Ask.User {
-			waiting++
-		}
+// ask stores a person's request. first is false where an earlier one of theirs, which still waits,
+// covers it; it is true again where a crash interrupted this very request.
+func (b *Bot) ask(ctx context.Context, r ops.Approval, in any, h heldCall) (request ops.Approval, first bool, err error) {
+	if r.Own, err = json.Marshal(h); err != nil {
+		return r, false, err
 	}
-	return had, false, waiting
+	request, err = b.cfg.Service.Ask(ctx, r, in)
+	had, _ := personsCall(request)
+	return request, had.Call.Key == h.Call.Key, err
 }
 
-// postRequest posts a request in one place.
-func (b *Bot) postRequest(shown requestCard, h heldCall, id, instead string) []store.SlackMessage {
-	key, l, to := shown.Key, shown.Lang, shown.Place
-	row := approvalRow(answer.ActYes, answer.ActNo, id, l)
-	rendered := answer.Render(shown.Doc, l)
-	first := rendered.Messages[0] // about ten blocks; a long request continues in the thread
-	// An edit adds the requester's name, since a mention in a new message would notify them
-	// about their own request.
-	ends := timeLine(textEnds, h.Until, l)
-	posted := slices.Concat(first, []slack.Block{ends, row})
-	named := slices.Concat(first, []slack.Block{ends, personLine(textRequester, h.Ask.User, l), row})
-	owed := []store.SlackMessage{
-		b.out.Owe(key, key, outbox.Message{
-			Do: outbox.Post, Team: to.Team, Channel: to.Channel, Instead: instead, Text: rendered.Text, Blocks: answer.BlocksJSON(posted),
-		}),
-		b.out.Owe(key+"/named", key, outbox.Message{
-			Do: outbox.Update, Team: to.Team, Channel: to.Channel, Ref: key, Text: rendered.Text, Blocks: answer.BlocksJSON(named),
-		}),
+// personsCall returns the call of a person's request; ok is false for an agent's request.
+func personsCall(r ops.Approval) (h heldCall, ok bool) {
+	return h, len(r.Own) > 0 && json.Unmarshal(r.Own, &h) == nil
+}
+
+// postRequest posts a request in each place that a card names. A request that is longer than a
+// message continues in its thread.
+func (b *Bot) postRequest(r ops.Approval, cards []requestCard, instead string) (owed []store.SlackMessage) {
+	h, person := personsCall(r)
+	for _, shown := range cards {
+		key, to := shown.Key, shown.Place
+		rendered := answer.Render(shown.Doc, shown.Lang)
+		above, more := aboveButtons(rendered)
+		below := requestRow(r, shown.Lang)
+		owed = append(owed, b.out.Owe(key, key, outbox.Message{
+			Do: outbox.Post, Team: to.Team, Channel: to.Channel, Instead: instead, Text: rendered.Text, Blocks: answer.BlocksJSON(slices.Concat(above, below)),
+		}))
+		if person {
+			// An edit adds the requester's name, since a mention in a new message would notify them
+			// about their own request.
+			named := slices.Concat(above, []slack.Block{below[0], personLine(textRequester, h.Ask.User, shown.Lang), below[1]})
+			owed = append(owed, b.out.Owe(key+"/named", key, outbox.Message{
+				Do: outbox.Update, Team: to.Team, Channel: to.Channel, Ref: key, Text: rendered.Text, Blocks: answer.BlocksJSON(named),
+			}))
+		}
+		owed = append(owed, b.inThread(key, to, rendered.Text, more, rendered.Files)...)
 	}
-	return append(owed, b.inThread(key, to, rendered.Text, rendered.Messages[1:], rendered.Files)...)
+	return owed
+}
+
+// aboveButtons returns the blocks of a request's first message that leave room for what stands
+// below them, and the messages that continue it.
+func aboveButtons(r answer.Rendered) (above []slack.Block, more [][]slack.Block) {
+	first := r.Messages[0]
+	fit := min(len(first), answer.MaxBlocks-2)
+	if above = first[:fit]; fit < len(first) {
+		more = append(more, first[fit:])
+	}
+	return above, append(more, r.Messages[1:]...)
 }
 
 // inThread returns the messages that continue a request in its thread, and its files.
@@ -222,61 +219,55 @@ func (b *Bot) inThread(key string, p card.Place, text string, more [][]slack.Blo
 	return owed
 }
 
-// decisionEdit replaces the buttons of an approval request by the decision, who made it, when
-// and why.
-func (b *Bot) decisionEdit(a incoming.Ask, h heldCall, what lang.Text, tone view.Tone, reason lang.Text, job slurm.JobID) []store.SlackMessage {
-	return b.closeCards(h, what, tone, func(l lang.Lang) (said view.Section, below []slack.Block) {
-		if r := reason.In(l); r != "" {
-			said.Facts = append(said.Facts, view.Fact{Name: textWhyNot.In(l), Value: r})
-		}
-		if job != "" {
-			said.Facts = append(said.Facts, view.Fact{Name: textMadeJob.In(l), Value: string(job)})
-		}
-		return said, []slack.Block{personLine(textRequester, h.Ask.User, l), personLine(textDecidedBy, a.User, l), timeLine(textDecidedAt, b.now(), l)}
-	})
-}
-
-// closeCards takes the buttons off a request wherever it is shown, and says in their place what
+// closeCards takes the buttons off a request wherever cards show it, and says in their place what
 // became of it, in the language of each place.
-func (b *Bot) closeCards(h heldCall, what lang.Text, tone view.Tone, result func(lang.Lang) (view.Section, []slack.Block)) (owed []store.SlackMessage) {
-	for _, shown := range h.cards() {
+func (b *Bot) closeCards(
+	r ops.Approval, cards []requestCard, what lang.Text, tone view.Tone, result func(lang.Lang) (view.Section, []slack.Block),
+) (owed []store.SlackMessage) {
+	_, person := personsCall(r)
+	for _, shown := range cards {
 		said, below := result(shown.Lang)
 		doc := shown.Doc
-		doc.Title, doc.Tone = what.In(shown.Lang)+answer.Colon.In(shown.Lang)+h.Call.Op, tone
+		doc.Title, doc.Tone = what.In(shown.Lang), tone
+		if person {
+			doc.Title += answer.Colon.In(shown.Lang) + r.Op
+		}
 		if said.Text != "" || len(said.Facts) > 0 { // above the request, which fills a phone's screen
 			doc.Sections = slices.Concat([]view.Section{said}, doc.Sections)
 		}
-		r := answer.Render(doc, shown.Lang)
+		rendered := answer.Render(doc, shown.Lang)
+		above, _ := aboveButtons(rendered)
 		owed = append(owed, b.out.Owe(shown.Key+"/decided", shown.Key, outbox.Message{
 			Do: outbox.Update, Team: shown.Place.Team, Channel: shown.Place.Channel, Ref: shown.Key,
-			Text: r.Text, Blocks: answer.BlocksJSON(slices.Concat(r.Messages[0], below)),
+			Text: rendered.Text, Blocks: answer.BlocksJSON(slices.Concat(above, below)),
 		}))
 	}
 	return owed
 }
 
-// approvalRow returns the buttons below a request; their value is the request's id.
-func approvalRow(approve, decline, id string, l lang.Lang) slack.Block {
-	yes := slack.NewButtonBlockElement(approve, id, answer.Label(textApprove.In(l)))
+// nothingMore is the result of a request of which its title says everything.
+func nothingMore(lang.Lang) (said view.Section, below []slack.Block) { return said, nil }
+
+// requestRow says until when a request can be decided, above its two buttons. Their value is the
+// request's id.
+func requestRow(r ops.Approval, l lang.Lang) []slack.Block {
+	yes := slack.NewButtonBlockElement(actApprove, r.ID, answer.Label(textApprove.In(l)))
 	yes.Style = slack.StylePrimary
-	return slack.NewActionBlock("", yes, slack.NewButtonBlockElement(decline, id, answer.Label(textDecline.In(l))))
+	row := slack.NewActionBlock("", yes, slack.NewButtonBlockElement(actDecline, r.ID, answer.Label(textDecline.In(l))))
+	return []slack.Block{timeLine(textEnds, r.Until, l), row}
 }
 
-// decision is the audit entry's input for a decision.
-func (b *Bot) decision(h heldCall, reason string) map[string]string {
-	return map[string]string{"op": h.Call.Op, "requester": h.Ask.Team + "/" + h.Ask.User, "digest": h.Digest, "reason": reason}
-}
-
-// The callback ids of the forms that ask for the reason of declining a person's or an agent's
-// request, and the form's field.
+// The actions of the buttons below a request, the callback id of the form that asks for the reason
+// of declining it, and that form's field.
 const (
-	viewDecline      = "decline"
-	viewAgentDecline = "decline_agent"
-	reasonField      = "reason"
+	actApprove  = "agent_yes" // value: the request's id
+	actDecline  = "agent_no"
+	viewDecline = "decline_agent"
+	reasonField = "reason"
 )
 
 // askReason opens the form that asks for the reason, and reports whether it could be opened.
-func (b *Bot) askReason(ctx context.Context, a incoming.Ask, callback string, l lang.Lang) bool {
+func (b *Bot) askReason(ctx context.Context, a incoming.Ask, l lang.Lang) bool {
 	if a.Terminal != nil {
 		return false
 	}
@@ -284,7 +275,7 @@ func (b *Bot) askReason(ctx context.Context, a incoming.Ask, callback string, l 
 	e.Multiline = true
 	block := slack.NewInputBlock(reasonField, answer.Label(textWhyNot.In(l)), nil, e)
 	return b.openView(ctx, a, slack.ModalViewRequest{
-		Type: slack.VTModal, CallbackID: callback, PrivateMetadata: a.Value,
+		Type: slack.VTModal, CallbackID: viewDecline, PrivateMetadata: a.Value,
 		Title: answer.Label(textDecline.In(l)), Submit: answer.Label(textDecline.In(l)), Close: answer.Label(form.TextClose.In(l)),
 		Blocks: slack.Blocks{BlockSet: []slack.Block{block}},
 	})
@@ -300,52 +291,4 @@ func personLine(label lang.Text, user string, l lang.Lang) slack.Block {
 func timeLine(label lang.Text, at time.Time, l lang.Lang) slack.Block {
 	text := "*" + label.In(l) + "*  " + card.When(at, "{date_short_pretty} {time}")
 	return slack.NewSectionBlock(slack.NewTextBlockObject(slack.MarkdownType, text, false, false), nil, nil)
-}
-
-// approved runs the held call as the person who asked for it, with the script that was shown.
-func (b *Bot) approved(ctx context.Context, a incoming.Ask, c *ops.Call, h heldCall, op ops.Op) []store.SlackMessage {
-	b.audit(ctx, c, "approve", b.decision(h, ""), nil)
-	asker := h.Ask
-	asker.Key, asker.Approver = a.Key, a.User
-	call := b.people.Call(ctx, asker) // rights are checked again: the person may have lost them meanwhile
-	call.Confirmed, call.Agreed, call.Shown, call.AgreedBy = true, h.Digest, h.Shown, a.Team+"/"+a.User
-	var result any
-	in, err := typed.Fill(op, h.Call)
-	if err == nil && h.As != "" && h.As != call.Who.User {
-		err = &ops.Error{Code: ops.NotAllowed, Message: textOtherUser.With(h.As, call.Who.User), Fix: textOtherUserFix}
-		if call.Who.User == "" {
-			err = &ops.Error{Code: ops.NotAllowed, Message: textUnlinkedNow.With(h.As), Fix: textOtherUserFix}
-		}
-	}
-	if err == nil {
-		err = consent.StillWithin(ctx, call, in, h.Most)
-	}
-	if err == nil {
-		result, err = op.Run(ctx, call, in)
-	}
-	if err != nil {
-		told, open := b.unknownOutcome(ctx, asker, call, h.Call, in)
-		what := textApprovedFailed
-		if open {
-			what = textApprovedB
-		}
-		owed := b.decisionEdit(a, h, what, view.Warn, ops.AsError(err).Message, "")
-		if open {
-			return append(owed, told...)
-		}
-		return append(owed, b.tellRequester(a, h, b.failed(ops.AsError(err), result, call))...)
-	}
-	owed := b.decisionEdit(a, h, textApprovedB, view.Good, lang.Text{}, slurm.JobID(ops.TextNamed(result, "job_id")))
-	if v, ok := result.(view.Viewer); ok {
-		owed = append(owed, b.tellRequester(a, h, v.View(call.Lang))...)
-	}
-	owed = append(owed, b.news.Follow(ctx, asker, call, op, in, result)...)
-	return append(owed, b.andThen(ctx, asker, call, h.Call, result)...)
-}
-
-// tellRequester answers the requester in a direct message, since their response_url may have
-// expired.
-func (b *Bot) tellRequester(a incoming.Ask, h heldCall, doc view.Doc) []store.SlackMessage {
-	to := incoming.Ask{Kind: incoming.AsButton, Key: a.Key + "/requester", Team: h.Ask.Team, User: h.Ask.User}
-	return b.reply.Doc(to, doc, false)
 }

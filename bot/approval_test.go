@@ -224,3 +224,103 @@ func TestRequestsThatWaitStandAtAnOperatorsHome(t *testing.T) {
 		home("U5", false)
 	})
 }
+
+// A person's request is one of those that operators see and decide on the page, too: it is carried
+// out once, whoever else presses a button, and also by a server that starts later.
+func TestAPersonsRequestIsDecidedOnThePage(t *testing.T) {
+	for name, off := range map[string]bool{"while it runs": false, "while it is off": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := approving(t)
+				page := ops.Caller{Surface: "web", ID: "grace", User: "grace", Operator: true}
+				decide := func(yes bool, reason string) *slacktest.Message {
+					t.Helper()
+					s.Slash("submit --yes " + spec)
+					q := s.said("Approval needed")
+					s.became(q, `"user_id":"U1"`)
+					waiting, err := s.service.Approvals(t.Context())
+					require.NoError(t, err)
+					require.Len(t, waiting, 1)
+					_, err = s.service.Decide(t.Context(), waiting[0].ID, ops.Caller{Surface: "web", ID: "ada", User: "ada", Operator: true}, "ada", true, "")
+					require.ErrorContains(t, err, "somebody else than the requester")
+					if off {
+						s.stop()
+					}
+					_, err = s.service.Decide(t.Context(), waiting[0].ID, page, "grace", yes, reason)
+					require.NoError(t, err)
+					if off {
+						s.begin()
+						s.Target(slacktest.ServeInMemory(t, s.bot.Handler()))
+					}
+					return q
+				}
+				q := decide(false, "wait")
+				drawn := s.became(q, "Declined: submit", "wait", "grace")
+				require.NotContains(t, drawn, `"type":"button"`)
+				require.Equal(t, "DU1", s.said("An operator has declined your request", "wait").Channel)
+
+				q = decide(true, "")
+				yes, value := buttonOf(t, q, "Approve")
+				s.became(q, "Approved: submit", "4711", "grace")
+				s.Press(q, yes, value, "U6")
+				s.said("This request was decided already")
+				settled(t, s.store)
+				require.Equal(t, 1, s.yard.count())
+			})
+		})
+	}
+}
+
+// Whoever asks for more by the same call asks once: the request that still waits is withdrawn.
+func TestALargerRequestReplacesTheOneThatWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t, func(c *bot.Config) {
+			c.Policy.Approve = func(*ops.Call, string, any) lang.Text { return lang.Same("more than 8 GPUs") }
+		})
+		j := slurm.Job{ID: "4711", Name: "gpt", User: "ada", State: slurm.Pending, NumNodes: 2, GPUs: 16}
+		s.yard.put(j)
+		s.Slash("update 4711 --cluster yard --time 1:00:00")
+		smaller := s.said("Approval needed", "16 GPUs at once")
+		j.GPUs = 64
+		s.yard.put(j)
+		s.Slash("update 4711 --cluster yard --time 1:00:00")
+		larger := s.said("Approval needed", "64 GPUs at once")
+		require.NotContains(t, s.became(smaller, "Replaced: the same call asks for more now: update", "16 GPUs at once"), `"type":"button"`)
+		s.PressLabel(larger, "Approve", "U5")
+		s.said("changed: time limit 01:00:00")
+	})
+}
+
+// A server that is killed while it carries out an approved request leaves it to the next one, which
+// does it once.
+func TestAnApprovalIsCarriedOutAfterAServerWasKilled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := approving(t)
+		s.Slash("submit --yes " + spec)
+		q := s.said("Approval needed")
+		s.became(q, `"user_id":"U1"`)
+		yes, id := buttonOf(t, q, "Approve")
+		s.stop()
+		r, err := s.service.Decide(t.Context(), id, ops.Caller{Surface: ops.Slack, ID: "T1/U5", User: "grace", Operator: true}, "T1/U5", true, "")
+		require.NoError(t, err)
+		var waits map[string]any
+		docs := s.store.Slack()
+		ok, err := docs.Get(t.Context(), "waiting", id, time.Now(), &waits)
+		require.NoError(t, err)
+		require.True(t, ok)
+		waits["request"] = r
+		require.NoError(t, docs.Put(t.Context(), "waiting", id, waits, time.Now().Add(time.Hour)))
+		require.NoError(t, s.service.Consume(t.Context(), r))
+		s.begin()
+		s.Target(slacktest.ServeInMemory(t, s.bot.Handler()))
+		s.Press(q, yes, id, "U5") // which Slack delivers again
+		s.became(q, "Approved: submit", "4711", `"user_id":"U5"`)
+		s.Press(q, yes, id, "U6")
+		s.said("This request was decided already")
+		settled(t, s.store)
+		require.Equal(t, 1, s.yard.count())
+	})
+}

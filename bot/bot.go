@@ -88,6 +88,7 @@ type Bot struct {
 	reply       *reply.Writer
 	inProgress  requestSet
 	requesting  sync.Mutex // serializes requests for approval
+	settling    sync.Map   // the ids of the requests that are being settled
 	app         *install.App
 	people      *people.Directory
 	news        *jobnews.Notifier

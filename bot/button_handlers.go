@@ -23,8 +23,8 @@ func (b *Bot) buttonHandlers() map[string]buttonHandler {
 		card.ActMend:   b.applyFix,
 		card.ActExtend: b.extendChain,
 		card.ActTake:   b.news.Take,
-		actAgentYes:    func(ctx context.Context, a incoming.Ask) []store.SlackMessage { return b.decide(ctx, a, true) },
-		actAgentNo:     b.declinePressed,
+		actApprove:     func(ctx context.Context, a incoming.Ask) []store.SlackMessage { return b.decide(ctx, a, true) },
+		actDecline:     func(ctx context.Context, a incoming.Ask) []store.SlackMessage { return b.decide(ctx, a, false) },
 	}
 	for action, handle := range b.profile.Buttons() {
 		all[action] = handle

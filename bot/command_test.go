@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -220,7 +221,7 @@ func TestAnAgentsRequestIsDeclinedWithAReason(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := play(t, func(c *bot.Config) { c.Policy.Operators, c.Policy.ApprovalChannel = []string{"U5"}, "C8" })
-		_, err := s.service.Approved(t.Context(), agent, "cancel", map[string]any{"job": "4711"}, "more than 512 GPU hours", nil, "", nil)
+		_, err := s.service.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Why: "more than 512 GPU hours"}, map[string]any{"job": "4711"})
 		require.NoError(t, err)
 		q := s.said("An agent asks for your approval")
 		action, value := buttonOf(t, q, "Decline")

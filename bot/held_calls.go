@@ -1,9 +1,9 @@
 package bot
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"strings"
 	"time"
 
@@ -25,48 +25,48 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// A heldCall is a call that waits for a person's confirmation or approval.
+// A heldCall is a call that waits for a person's confirmation. A request for approval keeps its
+// Call, Ask and Headline.
 type heldCall struct {
 	Call typed.Call   `json:"call"`
 	Ask  incoming.Ask `json:"ask"`
-	// Approve says that an operator must answer instead of the person who asked.
-	Approve bool `json:"approve,omitempty"`
 	// Digest is the digest of the script that was shown. Only that script is submitted.
 	Digest string `json:"digest,omitempty"`
 	// Shown names what else was shown, as ops.Error.Shown does. Nothing else is done.
-	Shown string `json:"shown,omitempty"`
-	// As is the cluster user as whom an approval request would act. It acts as nobody else; empty
-	// in the requests of earlier versions.
-	As string `json:"as,omitempty"`
-	// Most is the most that an approval request could use as it was shown. Nothing larger is done.
-	Most *ops.Size `json:"most,omitempty"`
-	// Cards are the messages that show an approval request, Headline is its first line, and
-	// Until is when it expires.
-	Cards    []requestCard `json:"cards,omitempty"`
-	Headline lang.Text     `json:"headline,omitzero"`
-	Until    time.Time     `json:"until,omitzero"`
+	Shown string    `json:"shown,omitempty"`
+	Until time.Time `json:"until,omitzero"`
+	// Headline is the first line of a request for approval.
+	Headline lang.Text `json:"headline,omitzero"`
 	// Again says that the call is only made anew: its button agrees to nothing.
 	Again bool `json:"again,omitempty"`
-	// Asked and Message are the one card of a request that an earlier version posted.
+	// Approve, Asked and Message are a request for approval of version 0.2.0, and the one message
+	// that shows it. Request is the id that it has now.
+	Approve bool     `json:"approve,omitempty"`
 	Asked   view.Doc `json:"asked,omitzero"`
 	Message string   `json:"message,omitempty"`
+	Request string   `json:"request,omitempty"`
 }
 
-// cards returns the messages that show an approval request.
-func (h heldCall) cards() []requestCard {
-	if len(h.Cards) == 0 && h.Message != "" {
-		return []requestCard{{h.Message, card.Place{Team: h.Ask.Team}, answer.LanguageOfDoc(h.Asked), h.Asked}}
+// adopt makes a request for approval of version 0.2.0 one of this version, and returns its id, which
+// is kept under the old one.
+func (b *Bot) adopt(ctx context.Context, id string, op ops.Op, h heldCall) (string, error) {
+	in, err := typed.Fill(op, h.Call)
+	if err != nil {
+		return "", err
 	}
-	return h.Cards
+	r, _, err := b.ask(ctx, ops.Approval{Op: op.Name, Who: b.people.Call(ctx, h.Ask).Who, Why: textApproval.EN, Digest: h.Digest}, in, h)
+	if err != nil {
+		return "", err
+	}
+	shown := requestCard{h.Message, card.Place{Team: h.Ask.Team}, answer.LanguageOfDoc(h.Asked), h.Asked}
+	err = b.awaits(ctx, waitingRequest{Request: r, Cards: []requestCard{shown}})
+	return r.ID, errors.Join(err, b.cfg.Store.Put(ctx, record.Held, id, heldCall{Call: h.Call, Approve: true, Request: r.ID}, h.Until))
 }
 
 // hold stores the call and returns its id, which cannot be guessed. A request that is carried
 // out again after a crash holds the same call under a new id.
 func (b *Bot) hold(ctx context.Context, h heldCall) (id string, err error) {
 	id = rand.Text()
-	if h.Approve {
-		id = requestMark + id
-	}
 	if h.Until.IsZero() {
 		h.Until = b.now().Add(time.Hour)
 	}
@@ -115,70 +115,35 @@ func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.Sl
 	if err != nil || !found {
 		return b.answeredLate(ctx, a, l)
 	}
-	c := b.people.Call(ctx, a)
-	if refusal := b.mayAnswer(ctx, a, c, h); refusal != nil {
-		return b.reply.Doc(a, answer.Error(refusal, l), false)
+	op, ok := operations.Lookup(h.Call.Op)
+	if !ok {
+		return b.reply.Replace(a, help.Unknown(h.Call.Op, l))
 	}
-	if !yes && h.Approve && a.Callback == "" && b.askReason(ctx, a, viewDecline, l) {
-		return nil // the form's answer decides
+	if h.Approve {
+		if h.Request == "" {
+			h.Request, err = b.adopt(ctx, a.Value, op, h)
+		}
+		if a.Value = h.Request; err != nil {
+			return b.reply.Doc(a, answer.Error(ops.AsError(err), l), false)
+		}
+		return b.decide(ctx, a, yes)
+	}
+	if h.Ask.Team != a.Team || h.Ask.User != a.User {
+		return b.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textNotYours}, l), false)
 	}
 	// The claim outlives the held call: a window that was not drawn again keeps its buttons.
 	owner, err := b.cfg.Store.Claim(ctx, record.Claim, a.Value, a.Key, h.Until.Add(2*time.Hour))
 	if err != nil || owner != a.Key {
 		return b.answeredLate(ctx, a, l)
 	}
-	if h.Approve {
-		b.warn("request", b.cfg.Store.Delete(ctx, record.Waiting, a.Value), "id", a.Value)
-	}
 	if !yes {
-		return b.declined(ctx, a, c, h)
+		return b.reply.Replace(a, view.Doc{Title: textLeft.In(l)})
 	}
-	op, ok := operations.Lookup(h.Call.Op)
-	if !ok {
-		return b.reply.Replace(a, help.Unknown(h.Call.Op, l))
-	}
-	if h.Approve {
-		return b.approved(ctx, a, c, h, op)
-	}
+	c := b.people.Call(ctx, a)
 	c.Confirmed, c.Agreed, c.Shown = !h.Again, h.Digest, h.Shown
 	if h.Again { // as it was asked first, wherever the button was
 		a.Channel, a.Thread, a.Direct = h.Ask.Channel, h.Ask.Thread, h.Ask.Direct
 	}
 	owed := b.reply.Replace(a, view.Doc{Title: textConfirmed.In(l)})
 	return append(owed, b.run(ctx, a, c, op, h.Call)...)
-}
-
-// mayAnswer refuses the answer of a person who may not give it.
-func (b *Bot) mayAnswer(ctx context.Context, a incoming.Ask, c *ops.Call, h heldCall) *ops.Error {
-	same := h.Ask.Team == a.Team && h.Ask.User == a.User
-	switch {
-	case h.Approve && same:
-		return &ops.Error{Code: ops.NotAllowed, Message: textFourEyes}
-	case h.Approve && (!c.Who.Operator || c.Who.ReadOnly):
-		return &ops.Error{Code: ops.NotAllowed, Message: textOperators}
-	case h.Approve:
-		asker := b.people.Call(ctx, h.Ask).Who
-		asker.User = cmp.Or(h.As, asker.User)
-		if err := ops.FourEyes(asker, c.Who); err != nil {
-			return ops.AsError(err)
-		}
-	case !same:
-		return &ops.Error{Code: ops.NotAllowed, Message: textNotYours}
-	}
-	return nil
-}
-
-// declined says that nothing was done.
-func (b *Bot) declined(ctx context.Context, a incoming.Ask, c *ops.Call, h heldCall) []store.SlackMessage {
-	if !h.Approve {
-		return b.reply.Replace(a, view.Doc{Title: textLeft.In(c.Lang)})
-	}
-	reason := a.Fields[reasonField]
-	b.audit(ctx, c, "decline", b.decision(h, reason), nil)
-	l := b.people.LangOf(ctx, h.Ask) // the requester's, who reads it
-	told := view.Doc{Title: textRefused.In(l), Tone: view.Warn, Sections: []view.Section{{Text: h.Headline.In(l)}}}
-	if reason != "" {
-		told.Sections[0].Facts = []view.Fact{{Name: textWhyNot.In(l), Value: reason}}
-	}
-	return append(b.decisionEdit(a, h, textDeclinedB, view.Bad, lang.Same(reason), ""), b.tellRequester(a, h, told)...)
 }

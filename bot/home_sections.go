@@ -11,7 +11,6 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
-	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
@@ -57,19 +56,15 @@ func (b *Bot) needsYou(ctx context.Context, c *ops.Call) (bs []slack.Block) {
 // requestsOpen lists the requests that wait for an operator. They are decided in the channel,
 // where the whole request is shown, and not here.
 func (b *Bot) requestsOpen(ctx context.Context, c *ops.Call) (bs []slack.Block) {
-	keys, err := b.cfg.Store.Keys(ctx, record.Held, b.now())
+	all, err := b.waiting(ctx)
 	b.warn("requests", err)
-	for _, key := range keys {
-		var h heldCall
-		if ok, err := b.cfg.Store.Get(ctx, record.Held, key, b.now(), &h); err != nil || !ok || !h.Approve || len(bs) >= 5 {
+	for _, w := range all {
+		r := w.Request
+		if _, person := personsCall(r); !person || !r.Waits() || len(bs) >= 5 {
 			continue
 		}
-		if done, err := b.cfg.Store.Get(ctx, record.Claim, key, b.now(), new(string)); err != nil || done {
-			continue
-		}
-		who, _ := b.people.Linked(ctx, h.Ask.Team, h.Ask.User)
-		line := fmt.Sprintf(textRequests.In(c.Lang), answer.Escape(who.User), "`"+answer.Escape(h.Call.Op)+"`", card.When(h.Until, "{date_short_pretty} {time}"))
-		for _, shown := range h.cards() {
+		line := fmt.Sprintf(textRequests.In(c.Lang), answer.Escape(r.Who.User), "`"+answer.Escape(r.Op)+"`", card.When(r.Until, "{date_short_pretty} {time}"))
+		for _, shown := range w.Cards {
 			if at, ok, err := b.cfg.Store.Ref(ctx, shown.Key); err == nil && ok && !strings.HasPrefix(at.Channel, "D") {
 				line += " · <#" + at.Channel + ">"
 			}

@@ -150,7 +150,7 @@ func (b *Bot) sentForm(ctx context.Context, a incoming.Ask) (any, error) {
 			return map[string]any{"response_action": "errors", "errors": form.AtBlocks(errs, meta.Gen, a.Fields, c.Lang)}, nil
 		}
 		reply = map[string]any{"response_action": "update", "view": form.CheckingView(a.Fields["name"], a.Meta, c.Lang)}
-	case form.ConfirmCallback, form.PasteCallback, viewDecline, viewAgentDecline:
+	case form.ConfirmCallback, form.PasteCallback, viewDecline:
 	default:
 		return nil, nil
 	}
@@ -166,9 +166,6 @@ func (b *Bot) submitted(ctx context.Context, a incoming.Ask) []store.SlackMessag
 	a.Value = a.Meta
 	switch a.Callback {
 	case viewDecline:
-		a.Kind = incoming.AsButton
-		return b.answered(ctx, a, false)
-	case viewAgentDecline:
 		a.Kind = incoming.AsButton
 		return b.decide(ctx, a, false)
 	case form.SubmitCallback:

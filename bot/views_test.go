@@ -88,7 +88,7 @@ func mainViews(t testing.TB, l lang.Lang) []drawn {
 		{"card-failed", slacktest.InMessage, failed},
 		message("diagnosis", append(answer.Blocks(wording.Diagnosis(joblogs.DiagnoseOut{Report: diagnosis}, l), l), feedback("diagnose", l))),
 		{"card-done", slacktest.InMessage, done},
-		message("approval", append(answer.Blocks(agentDoc(asked, l), l), agentRow(asked, l)...)),
+		message("approval", append(answer.Blocks(agentDoc(asked, l), l), requestRow(asked, l)...)),
 		asView("form", slacktest.InModal, form.View(sampleForm(l), l)),
 		asView("paste", slacktest.InModal, form.PasteView("{}", l)),
 		asView("checking", slacktest.InModal, form.CheckingView("gpt-8b", "{}", l)),

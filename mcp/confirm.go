@@ -2,18 +2,11 @@ package mcp
 
 import (
 	"context"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"hash"
 	"maps"
-	"reflect"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -25,7 +18,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
-	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
 // A Policy says how an agent's write is confirmed. A model writes a tool's arguments,
@@ -38,9 +30,9 @@ type Policy struct {
 	// hours, or "" if it does not. A person who is asked may still say yes.
 	Beyond func(call *ops.Call, op string, in any) string
 	// Approve asks somebody outside of the client, for example by a button in Slack,
-	// and returns at once: the name of who has approved, or "" if nobody has yet. It
+	// and returns at once: whether somebody has approved the call, which it then confirms. It
 	// decides about calls that are Beyond, and about every write if ApproveAll is set.
-	Approve    func(ctx context.Context, call *ops.Call, op string, in any, shown []view.Section, digest string, most *ops.Size) (by string, err error)
+	Approve    func(ctx context.Context, call *ops.Call, in any, r consent.Request) (bool, error)
 	ApproveAll bool
 	// Tokens lets a token stand in for a person whom the client cannot ask. The model
 	// that wrote the call gets the token and may use it although nobody has looked, so
@@ -116,18 +108,16 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 	}
 	switch {
 	case v.approval:
-		by, err := policy.Approve(ctx, call, o.Name, in, question.shown, question.digest, question.request.Most())
+		approved, err := policy.Approve(ctx, call, in, question.request)
 		if err != nil {
 			return refusal(ops.AsError(err)), nil
 		}
-		if by == "" {
+		if !approved {
 			return refusal(&ops.Error{
 				Code: ops.NotAllowed, Message: lang.Text{EN: "%s waits for an approval by an operator", ZH: "%s 正在等待管理员批准"}.With(o.Name),
 				Fix: lang.Text{EN: "call %s again with the same arguments once it is approved", ZH: "批准后请以相同参数再次调用 %s"}.With(o.Name),
 			}), nil
 		}
-		consent.Agree(call, question.digest)
-		call.AgreedBy = by
 		return nil, nil
 	case onPage:
 		return s.askOnPage(ctx, call, digest, question), nil
@@ -167,7 +157,7 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 }
 
 // refuseWithToken refuses for now and returns a token that a second call must bring.
-func (s *Server) refuseWithToken(o ops.Op, q question, digest []byte) *sdk.CallToolResult {
+func (s *Server) refuseWithToken(o ops.Op, q question, digest string) *sdk.CallToolResult {
 	token := s.tokens.issue(digest, q.digest)
 	res := refusal(&ops.Error{
 		Code: ops.NotAllowed, Field: tokenField, Message: lang.Text{EN: "%s needs a confirmation; nothing was done", ZH: "%s 需要确认；没有执行任何操作"}.With(o.Name),
@@ -187,7 +177,7 @@ func (s *Server) refuseWithToken(o ops.Op, q question, digest []byte) *sdk.CallT
 // call is a protocol error, which the model cannot repair. Only an explicit yes counts:
 // a form that was declined or dismissed ends the call, even if a client without a
 // person dismissed it.
-func (s *Server) readAnswer(ctx context.Context, req sdk.CallToolRequest, call *ops.Call, digest []byte) (*sdk.CallToolResult, error) {
+func (s *Server) readAnswer(ctx context.Context, req sdk.CallToolRequest, call *ops.Call, digest string) (*sdk.CallToolResult, error) {
 	agreed, err := s.tokens.spend(req.Params.RequestState, digest)
 	if err != nil {
 		return nil, fmt.Errorf("requestState: %w: %w", err, sdk.ErrInvalidParams)
@@ -276,123 +266,57 @@ func canAsk(ctx context.Context) bool {
 // digest identifies one call: the caller, the operation, and every argument that
 // decides what is done. The idempotency key is not part of it, so that a plan's token
 // fits a submit that brings a key.
-func digest(o ops.Op, who ops.Caller, in any) []byte {
-	text := make([]byte, 0, 1024) // each part follows its length, so that no two calls have the same text
-	write := func(part []byte) {
-		text = binary.BigEndian.AppendUint64(text, uint64(len(part)))
-		text = append(text, part...)
-	}
-	for _, word := range []string{o.Name, string(who.Surface), who.ID, who.User} {
-		write([]byte(word))
-	}
-	v := reflect.ValueOf(in).Elem()
-	for f, a := range v.Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || name == "idempotency_key" || a.IsZero() {
-			continue
-		}
-		raw, err := json.Marshal(a.Addr().Interface())
-		if err != nil {
-			raw = fmt.Appendf(nil, "%#v", a.Interface())
-		}
-		write([]byte(name))
-		write(raw)
-	}
-	sum := sha256.Sum256(text)
-	return sum[:]
-}
+func digest(o ops.Op, who ops.Caller, in any) string { return ops.CallDigest(who, o.Name, in) }
 
-// tokens issues and spends confirmations. They are signed rather than stored, so that
-// asking costs no memory; only spent ones are stored, until they expire.
+// tokens issues and spends confirmations, and keeps them until nobody can bring them any more. The
+// pace of each person's calls bounds how many there are.
 type tokens struct {
-	macs sync.Pool // HMACs with the secret key
-	now  func() time.Time
+	now func() time.Time
 
 	mu    sync.Mutex
-	spent map[string]time.Time // when each expires, by token bytes
-	lists map[string]agreement // agreements too long for a token, by their digest
+	all   map[string]confirmation // by token
+	swept time.Time
 }
 
-// An agreement is what a question showed, until the last token that refers to it expires.
-type agreement struct {
-	shown string
-	until time.Time
+// A confirmation is what a token confirms: a call, with what its question showed.
+type confirmation struct {
+	call, shown string
+	until       time.Time
+	spent       bool
 }
 
-// longest is the length of the longest agreement that a token carries itself: a script's
-// digest and a few jobs. An agent has to read a token and to repeat it.
-const longest = 160
+func newTokens() *tokens { return &tokens{now: time.Now, all: map[string]confirmation{}} }
 
-func newTokens() *tokens {
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // never fails: the program would end
-	return &tokens{
-		macs: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}, now: time.Now,
-		spent: map[string]time.Time{}, lists: map[string]agreement{},
+// issue returns the token of one call, whose question showed the given agreement.
+func (t *tokens) issue(call, shown string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	if now.Sub(t.swept) > time.Minute {
+		t.swept = now
+		// A token that is too old is told from one that was never issued.
+		maps.DeleteFunc(t.all, func(_ string, c confirmation) bool { return now.After(c.until.Add(tokenLife)) })
 	}
-}
-
-// issue returns the token of one call. The token carries what the question showed: the
-// digest of a script, and a list of things or, if that is long, the list's digest.
-func (t *tokens) issue(digest []byte, script string) string {
-	if len(script) > longest {
-		sum := sha256.Sum256([]byte(script))
-		key := "#" + base64.RawURLEncoding.EncodeToString(sum[:16])
-		t.mu.Lock()
-		t.forget()
-		t.lists[key] = agreement{script, t.now().Add(tokenLife)}
-		t.mu.Unlock()
-		script = key
-	}
-	head := make([]byte, 16) // expiry, then a nonce
-	binary.BigEndian.PutUint64(head, uint64(t.now().Add(tokenLife).Unix()))
-	_, _ = rand.Read(head[8:])
-	token := base64.RawURLEncoding.EncodeToString(append(head, t.sign(head, digest, script)...))
-	if script != "" {
-		token += "." + script
-	}
+	token := rand.Text()
+	t.all[token] = confirmation{call: call, shown: shown, until: now.Add(tokenLife)}
 	return token
 }
 
-func (t *tokens) sign(head, digest []byte, script string) []byte {
-	m := t.macs.Get().(hash.Hash)
-	defer t.macs.Put(m)
-	m.Reset()
-	m.Write(head)
-	m.Write(digest)
-	m.Write([]byte(script))
-	return m.Sum(nil)[:16]
-}
-
 // spend accepts a token once, before it expires, and for the call that it was issued
-// for. It returns the digest of the script that was shown.
-func (t *tokens) spend(token string, digest []byte) (script string, err error) {
-	token, script, _ = strings.Cut(token, ".")
-	raw, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil || len(raw) != 32 || !hmac.Equal(raw[16:], t.sign(raw[:16], digest, script)) {
-		return "", fmt.Errorf("the confirmation does not belong to this call and these arguments")
-	}
-	now := t.now()
-	until := time.Unix(int64(binary.BigEndian.Uint64(raw)), 0)
-	if now.After(until) {
-		return "", fmt.Errorf("the confirmation is older than %d minutes", int(tokenLife.Minutes()))
-	}
+// for. It returns the agreement that its question showed.
+func (t *tokens) spend(token, call string) (shown string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.forget()
-	if _, twice := t.spent[string(raw)]; twice {
+	c, ok := t.all[token]
+	switch {
+	case !ok || c.call != call:
+		return "", fmt.Errorf("the confirmation does not belong to this call and these arguments")
+	case t.now().After(c.until):
+		return "", fmt.Errorf("the confirmation is older than %d minutes", int(tokenLife.Minutes()))
+	case c.spent:
 		return "", fmt.Errorf("the confirmation was used already")
 	}
-	t.spent[string(raw)] = until
-	if list, long := t.lists[script]; long {
-		return list.shown, nil
-	}
-	return script, nil
-}
-
-// forget drops what no valid token refers to. The caller holds mu.
-func (t *tokens) forget() {
-	now := t.now()
-	maps.DeleteFunc(t.spent, func(_ string, until time.Time) bool { return now.After(until) })
-	maps.DeleteFunc(t.lists, func(_ string, a agreement) bool { return now.After(a.until) })
+	c.spent, c.shown, shown = true, "", c.shown
+	t.all[token] = c
+	return shown, nil
 }

@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
-	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/mcp"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -159,13 +159,12 @@ func TestWhatIsBeyondTheLimitsNeedsMoreThanAToken(t *testing.T) {
 	require.NotContains(t, r.Text, "fallback-token", "it is set, and does not help here")
 	require.NotContains(t, r.Structured, "confirm_token")
 
-	policy.Approve = func(_ context.Context, call *ops.Call, op string, _ any, shown []view.Section, _ string, _ *ops.Size) (string, error) {
-		asked = append(asked, call.Who.User+" "+op)
+	policy.Approve = func(_ context.Context, call *ops.Call, _ any, r consent.Request) (bool, error) {
+		asked = append(asked, call.Who.User+" "+r.Op)
+		shown := r.Approval(call.Who, "").Shown
 		require.Contains(t, shown[len(shown)-1].Code, "#SBATCH --nodes=4")
-		if approved {
-			return "T1/U5", nil
-		}
-		return "", nil
+		call.Confirmed = approved
+		return approved, nil
 	}
 	c = as()
 	require.Contains(t, c.do("submit", submitArgs(bigSpec, "")).Text, "waits for an approval")
@@ -362,10 +361,8 @@ func TestAPersonIsAskedWithoutASession(t *testing.T) {
 	beyond := ""
 	cfg.Policy = func() mcp.Policy {
 		return mcp.Policy{
-			Beyond: func(*ops.Call, string, any) string { return beyond },
-			Approve: func(context.Context, *ops.Call, string, any, []view.Section, string, *ops.Size) (string, error) {
-				return "", nil
-			},
+			Beyond:  func(*ops.Call, string, any) string { return beyond },
+			Approve: func(context.Context, *ops.Call, any, consent.Request) (bool, error) { return false, nil },
 		}
 	}
 	url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}})

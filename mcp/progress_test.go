@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
-	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/knowledge"
 	"github.com/megatron-ops/megatron-ops/mcp"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -189,8 +189,9 @@ func TestATestOfNodesTellsThatItGoesOnAndCanBeCancelled(t *testing.T) {
 	svc.Clusters["test"] = v
 	cfg.Policy = func() mcp.Policy {
 		return mcp.Policy{
-			Approve: func(context.Context, *ops.Call, string, any, []view.Section, string, *ops.Size) (string, error) {
-				return "T1/U5", nil
+			Approve: func(_ context.Context, call *ops.Call, _ any, _ consent.Request) (bool, error) {
+				call.Confirmed = true
+				return true, nil
 			},
 			ApproveAll: true,
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
-	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/mcp/shorten"
 )
 
@@ -30,7 +29,6 @@ type question struct {
 	decisive string // the part that decides, which is never cut
 	long     bool   // a form does not show all of it
 	foreign  bool
-	shown    []view.Section
 	digest   string
 	request  consent.Request
 }
@@ -43,7 +41,7 @@ func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any,
 	if err != nil || out != nil {
 		return question{}, s.stopped(o, in, out, err, limit)
 	}
-	q := question{decisive: asked.Text(), foreign: asked.Foreign, shown: asked.Sections(lang.EN), digest: asked.Agreement(), request: asked}
+	q := question{decisive: asked.Text(), foreign: asked.Foreign, digest: asked.Agreement(), request: asked}
 	q.text, q.long = q.decisive, len(q.decisive) > longestDecisive
 	if asked.Script != "" {
 		script := asked.ShownScript()
@@ -70,7 +68,7 @@ func (q question) tooLong(o ops.Op) *sdk.CallToolResult {
 }
 
 // askOnPage asks the client's person on a page that shows the whole request.
-func (s *Server) askOnPage(ctx context.Context, call *ops.Call, digest []byte, q question) *sdk.CallToolResult {
+func (s *Server) askOnPage(ctx context.Context, call *ops.Call, digest string, q question) *sdk.CallToolResult {
 	state := s.tokens.issue(digest, q.digest)
 	p := s.pages.ask(state, call.Who, q.request)
 	if !sdk.IsModernProtocol(sdkserver.RequestProtocolVersion(ctx)) {

@@ -30,8 +30,8 @@ const (
 	Link         = "link"          // team/user → the cluster user
 	CodesGiven   = "codes_given"   // team/user → when they were given codes, for an hour
 	Code         = "code"          // team/user → the one-time code that they were given
-	Held         = "held"          // an id → a call that waits for confirmation or approval
-	Claim        = "claim"         // id of a held call → key of the request that answered it
+	Held         = "held"          // an id → a call that waits for confirmation
+	Claim        = "claim"         // id of a held call or a person's request → who answered or settled it
 	Waiting      = "waiting"       // an id → a request whose buttons wait for somebody's decision
 	Card         = "card"          // cluster/job → the job's card
 	Alive        = "alive"         // cluster/job → nothing; one for each card whose job has not ended

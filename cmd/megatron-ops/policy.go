@@ -14,12 +14,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/install"
 	"github.com/megatron-ops/megatron-ops/internal/config"
+	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/linkproof"
 	"github.com/megatron-ops/megatron-ops/internal/munge"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/secretfile"
-	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/mcp"
 )
 
@@ -105,7 +105,7 @@ func readSecretFile(file, field string) (string, error) {
 // agentPolicy says how what agents change is confirmed. Where operators can be asked, in
 // Slack or on the page, they decide about what an agent may not do by itself; without
 // them, the agent's own person has to.
-func agentPolicy(service func() (*ops.Service, error), cfg config.Config, operators bool) mcp.Policy {
+func agentPolicy(cfg config.Config, operators bool) mcp.Policy {
 	a := cfg.Slack.Approval
 	p := mcp.Policy{Tokens: cfg.MCP.Confirm == config.FallbackToken, Beyond: func(call *ops.Call, _ string, in any) string {
 		why := needsApproval(call, a, in).EN
@@ -118,21 +118,17 @@ func agentPolicy(service func() (*ops.Service, error), cfg config.Config, operat
 		return p
 	}
 	p.ApproveAll = a.Agents
-	p.Approve = func(ctx context.Context, call *ops.Call, op string, in any, shown []view.Section, digest string, most *ops.Size) (string, error) {
-		svc, err := service()
-		if err != nil {
-			return "", err
-		}
-		return svc.Approved(ctx, call.Who, op, in, needsApproval(call, a, in).EN, shown, digest, most)
+	p.Approve = func(ctx context.Context, call *ops.Call, in any, r consent.Request) (bool, error) {
+		return r.Approved(ctx, call, in, needsApproval(call, a, in).EN)
 	}
 	return p
 }
 
 // ownAgentPolicy is the policy for an agent that a person runs on standard input. The
 // limits are the same, and if a server shares the store, its operators decide there.
-func ownAgentPolicy(service func() (*ops.Service, error), cfg config.Config) mcp.Policy {
+func ownAgentPolicy(cfg config.Config) mcp.Policy {
 	operators := cfg.Slack.Approval.Channel != "" || len(cfg.Slack.Operators) > 0 || len(cfg.Web.Operators) > 0
-	return agentPolicy(service, cfg, cfg.Store != "" && operators)
+	return agentPolicy(cfg, cfg.Store != "" && operators)
 }
 
 // mcpAccess returns who may use /mcp. If neither tokens nor an issuer are configured,

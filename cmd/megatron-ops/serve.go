@@ -56,7 +56,7 @@ func mcpCommand(ctx context.Context, sh *shell, words []string) error {
 	srv, err := mcp.NewServer(mcp.Config{
 		Service: service, Caller: osUser(ops.MCP),
 		Toolsets: offer.Toolsets, Tools: offer.Tools, ReadOnly: offer.ReadOnly, Roots: offer.Roots,
-		Policy: func() mcp.Policy { return ownAgentPolicy(service, cfg) }, Version: version(), Log: sh.logger(),
+		Policy: func() mcp.Policy { return ownAgentPolicy(cfg) }, Version: version(), Log: sh.logger(),
 	})
 	if err != nil {
 		return err

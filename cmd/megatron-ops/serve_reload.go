@@ -305,7 +305,7 @@ func (d *daemon) build(cfg config.Config) (*generation, error) {
 		return nil, err
 	}
 	operators := b != nil && b.Decides() || gen.page != "" && len(cfg.Web.Operators) > 0
-	gen.policy = agentPolicy(func() (*ops.Service, error) { return svc, nil }, cfg, operators)
+	gen.policy = agentPolicy(cfg, operators)
 	jobs := prometheus.NewRegistry()
 	registry.MustRegister(&slurmMetrics{clusters: svc.Clusters})
 	jobs.MustRegister(&jobMetrics{service: svc, watchers: gen.watchers})

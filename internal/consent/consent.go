@@ -127,6 +127,23 @@ func (r Request) Most() *ops.Size {
 	return &ops.Size{GPUs: r.Use.GPUs, Hours: min(r.Use.Hours, math.MaxFloat64), GPUHours: min(r.Use.GPUHours, math.MaxFloat64)}
 }
 
+// Approval returns the request that somebody else decides about; why says why they must.
+func (r Request) Approval(who ops.Caller, why string) ops.Approval {
+	return ops.Approval{Op: r.Op, Who: who, Why: why, Shown: r.Sections(lang.EN), Digest: r.Agreement(), Most: r.Most()}
+}
+
+// Approved reports whether an operator has approved the call, and asks for that where none has.
+// The call is then confirmed for what they have seen.
+func (r Request) Approved(ctx context.Context, call *ops.Call, in any, why string) (bool, error) {
+	by, err := call.Approved(ctx, r.Approval(call.Who, why), in)
+	if by == "" {
+		return false, err
+	}
+	Agree(call, r.Agreement())
+	call.AgreedBy = by
+	return true, nil
+}
+
 // Agreement names everything that the request shows: the script's digest, and whatever else a
 // yes binds.
 func (r Request) Agreement() string {

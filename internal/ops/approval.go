@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,10 +18,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// An Approval is one call that a person must decide on outside of the surface that the
-// call came through, such as an agent's submission that an operator approves in Slack.
-// The store keeps it, because the requester, the viewer and the approver may be three
-// processes.
+// An Approval is one call that somebody else must decide on, such as an agent's submission, or a
+// large one that a person asks for in Slack. The store keeps it, because the requester, the viewer
+// and the approver may be three processes. It is asked, decided and consumed, or it expires.
 type Approval struct {
 	// ID names this request. A later request for the same call gets a new ID.
 	ID  string `json:"id"`
@@ -43,6 +43,9 @@ type Approval struct {
 	Yes     bool      `json:"yes,omitempty"`
 	Reason  string    `json:"reason,omitempty"`
 	Until   time.Time `json:"until"`
+	// Own is what the surface that asked needs to carry the call out itself, once it is approved. It
+	// is empty where the caller repeats the call.
+	Own json.RawMessage `json:"own,omitempty"`
 }
 
 // A Size is the most that a call can use of a cluster. The largest number stands for no
@@ -78,34 +81,48 @@ const approvalLife = 24 * time.Hour
 // loop must not bury the operators' channel, and the requests of others in it.
 const MostWaiting = 32
 
-// TooManyWaiting refuses another request of a person who has n waiting.
-func TooManyWaiting(n int) error {
-	if n < MostWaiting {
-		return nil
+// Ask returns the request that decides about a call as a shows it: the stored one that covers it,
+// or else a, which is stored and waits. Of equal calls at the same time the first one stores its
+// request. The requests of the same call that wait and ask for no more are withdrawn.
+func (s *Service) Ask(ctx context.Context, a Approval, in any) (Approval, error) {
+	docs := s.Docs()
+	a.At = s.Now()
+	a.ID, a.Until = a.keyOf(a, in)+"."+rand.Text(), a.At.Add(s.ApprovalLifetime())
+	known, err := covering(ctx, docs, a, in)
+	if err != nil || known.ID != "" {
+		return known, err
 	}
-	return &Error{
-		Code: NotAllowed, Message: lang.Text{EN: "%d of your requests wait for an operator already; nobody was asked", ZH: "您已有 %d 个申请在等待管理员审批，未再发送申请"}.With(n),
-		Fix: lang.Text{EN: "wait until some are decided, or ask for several jobs at once, as an array or a sweep", ZH: "请等待其中一些得到审批，或用数组、sweep 一次申请多个作业"},
-	}
-}
-
-// askFor stores a new request.
-func (s *Service) askFor(ctx context.Context, docs store.Documents, key string, a Approval) error {
 	waiting, err := s.Approvals(ctx)
 	if err != nil {
-		return err
+		return a, err
 	}
-	waiting = slices.DeleteFunc(waiting, func(w Approval) bool { return w.Who.User != a.Who.User })
-	if err := TooManyWaiting(len(waiting)); err != nil {
-		return err
+	var smaller []string
+	waiting = slices.DeleteFunc(waiting, func(w Approval) bool {
+		part := w.isOf(a, in) && a.atLeast(w)
+		if part {
+			smaller = append(smaller, w.key())
+		}
+		return part || w.Who.User != a.Who.User
+	})
+	if len(waiting) >= MostWaiting {
+		return a, &Error{
+			Code: NotAllowed, Message: lang.Text{EN: "%d of your requests wait for an operator already; nobody was asked", ZH: "您已有 %d 个申请在等待管理员审批，未再发送申请"}.With(len(waiting)),
+			Fix: lang.Text{EN: "wait until some are decided, or ask for several jobs at once, as an array or a sweep", ZH: "请等待其中一些得到审批，或用数组、sweep 一次申请多个作业"},
+		}
 	}
-	return addRequest(ctx, docs, key, a)
+	if added, err := addRequest(ctx, docs, a); err != nil || !added {
+		_, e := docs.Get(ctx, docApproval, a.key(), a.At, &a)
+		return a, errors.Join(err, e)
+	}
+	for _, key := range smaller {
+		err = errors.Join(err, docs.Delete(ctx, docApproval, key))
+	}
+	return a, err
 }
 
-// addRequest stores a request: of equal calls at the same time the first one does.
-func addRequest(ctx context.Context, docs store.Documents, key string, a Approval) error {
-	_, err := docs.Add(ctx, docApproval, key, a, a.At, a.Until)
-	return err
+// addRequest stores a request, unless an equal one is stored.
+func addRequest(ctx context.Context, docs store.Documents, a Approval) (bool, error) {
+	return docs.Add(ctx, docApproval, a.key(), a, a.At, a.Until)
 }
 
 // ApprovalLifetime returns how long a request waits for its decision.
@@ -133,85 +150,88 @@ func (c *Call) RequireAgreed(script string) error {
 // digest and things shown, of which some may be gone by now. The first call stores a
 // request, which then waits for its decision; repeated calls before the decision find
 // the same request. An approval serves one call, and none that can use more than was
-// shown by now: such a call is a new request.
+// shown by now: such a call is a new request, and leaves the approval for a call that it covers.
 // A refusal is returned as an error once; after that, the same call is a new request,
 // too.
-func (s *Service) Approved(
-	ctx context.Context, who Caller, op string, in any, why string, shown []view.Section, digest string, most *Size,
-) (by string, err error) {
-	docs := s.Docs()
-	now := s.Now()
-	own := callDigest(who, op, in, digest)
-	key, err := requestKey(ctx, docs, now, own, digest, func(shown string) string { return callDigest(who, op, in, shown) })
-	if err != nil {
+func (s *Service) Approved(ctx context.Context, a Approval, in any) (by string, err error) {
+	known, err := s.Ask(ctx, a, in)
+	if err != nil || known.Waits() {
 		return "", err
 	}
-	fresh := Approval{
-		ID: own + "." + rand.Text(), Op: op, Who: who, Why: why, Shown: shown, Digest: digest, Most: most, At: now, Until: now.Add(s.ApprovalLifetime()),
-	}
-	var a Approval
-	known, err := docs.Get(ctx, docApproval, key, now, &a)
+	// Two equal calls may find the decision at the same time; only one of them
+	// takes it. The other one stores a new request. If this call took such a new
+	// request instead of the decision, it puts the request back.
+	docs := s.Docs()
+	var found Approval
+	taken, err := docs.Take(ctx, docApproval, known.key(), s.Now(), &found)
 	switch {
 	case err != nil:
 		return "", err
-	case known && a.Waits():
-		return "", nil
-	case known:
-		// Two equal calls may find the decision at the same time; only one of them
-		// takes it. The other one stores a new request. If this call took such a new
-		// request instead of the decision, it puts the request back.
-		var found Approval
-		taken, err := docs.Take(ctx, docApproval, key, now, &found)
-		switch {
-		case err != nil:
-			return "", err
-		case !taken:
-			return "", s.askFor(ctx, docs, own, fresh)
-		case found.Waits():
-			return "", addRequest(ctx, docs, key, found)
-		case found.Yes && !most.Within(found.Most):
-			return "", s.askFor(ctx, docs, own, fresh)
-		case found.Yes:
-			return found.Decided, nil
-		}
-		return "", &Error{
-			Code: NotAllowed, Message: lang.Text{EN: "%s has declined this %s: %s; nothing was done", ZH: "%s 已拒绝这次 %s：%s；没有执行任何操作"}.With(found.Decided, op, cmp.Or(found.Reason, "no reason given")),
-			Fix: lang.Text{EN: "change what they objected to, or ask them; the same call again asks anew", ZH: "请修改对方反对的内容，或与其沟通；再次发出同样的调用会重新请求批准"},
-		}
+	case !taken:
+		_, err = s.Ask(ctx, a, in)
+		return "", err
+	case found.Waits():
+		_, err = addRequest(ctx, docs, found)
+		return "", err
+	case found.Yes:
+		return found.Decided, nil
 	}
-	return "", s.askFor(ctx, docs, own, fresh)
+	return "", &Error{
+		Code: NotAllowed, Message: lang.Text{EN: "%s has declined this %s: %s; nothing was done", ZH: "%s 已拒绝这次 %s：%s；没有执行任何操作"}.With(found.Decided, a.Op, cmp.Or(found.Reason, "no reason given")),
+		Fix: lang.Text{EN: "change what they objected to, or ask them; the same call again asks anew", ZH: "请修改对方反对的内容，或与其沟通；再次发出同样的调用会重新请求批准"},
+	}
 }
 
-// requestKey returns the key of the request for a call that shows now: own, or that of the same
-// call when it showed more, such as jobs that have ended since. Of several, a decision about this
-// very call counts most, then an approval, then the request that waits for this very call.
-func requestKey(ctx context.Context, docs store.Documents, at time.Time, own, now string, keyOf func(shown string) string) (string, error) {
-	if _, more, _ := strings.Cut(now, "+"); more == "" {
-		return own, nil
-	}
-	all, err := ListDocs[Approval](ctx, docs, docApproval, at)
-	key, best := own, 0
-	for _, a := range all {
-		k, _, _ := strings.Cut(a.ID, ".")
-		if k != own && !(showsAll(a.Digest, now) && k == keyOf(a.Digest)) {
+// covering returns the stored request that decides about a: of the same call, when it showed as
+// much or more, such as jobs that have ended since. Of several, a decision about this very call
+// counts most, then an approval, then the request that waits for this very call; of two alike, the
+// smaller.
+func covering(ctx context.Context, docs store.Documents, a Approval, in any) (found Approval, err error) {
+	all, err := ListDocs[Approval](ctx, docs, docApproval, a.At)
+	best := 0
+	for _, b := range all {
+		if !b.isOf(a, in) || !b.atLeast(a) {
 			continue
 		}
-		rank := 1
+		rank, own := 1, b.key() == a.key()
 		switch {
-		case k == own && !a.Waits():
-			return own, err
-		case a.Yes:
+		case own && !b.Waits():
+			rank = 5
+		case b.Yes:
 			rank = 4
-		case k == own:
+		case own:
 			rank = 3
-		case !a.Waits():
+		case !b.Waits():
 			rank = 2
 		}
-		if rank > best {
-			key, best = k, rank
+		if rank > best || rank == best && found.atLeast(b) {
+			found, best = b, rank
 		}
 	}
-	return key, err
+	return found, err
+}
+
+// key is what the store keeps a under: the digest of its call and of what it showed.
+func (a Approval) key() string {
+	key, _, _ := strings.Cut(a.ID, ".")
+	return key
+}
+
+// keyOf returns the key of a request for b's call that showed what a shows.
+func (a Approval) keyOf(b Approval, in any) string {
+	bound := []any{a.Digest}
+	if a.Most != nil {
+		bound = append(bound, a.Most)
+	}
+	return CallDigest(b.Who, b.Op, in, bound...)
+}
+
+// isOf reports whether a is a request for b's call, whatever both showed.
+func (a Approval) isOf(b Approval, in any) bool { return a.key() == a.keyOf(b, in) }
+
+// atLeast reports whether a showed each thing that b shows, and no smaller size.
+func (a Approval) atLeast(b Approval) bool {
+	return showsAll(a.Digest, b.Digest) && b.Most.Within(a.Most)
 }
 
 // showsAll reports whether shown names the same script as now, and each thing that now names.
@@ -230,15 +250,9 @@ func (s *Service) Approvals(ctx context.Context) ([]Approval, error) {
 	return list, err
 }
 
-// Decide stores a person's decision. Only the first decision on a request counts; the same
-// person's same decision again is answered alike, since a server that is killed after storing
-// it has told nobody yet. by is who decides, name is how the decision's readers know them, and
-// reason is why.
-func (s *Service) Decide(ctx context.Context, id string, by Caller, name string, yes bool, reason string) (Approval, error) {
-	docs := s.Docs()
-	var a Approval
-	key, _, _ := strings.Cut(id, ".")
-	ok, err := docs.Get(ctx, docApproval, key, s.Now(), &a)
+// Decidable returns the request of an id, for somebody who may decide on it.
+func (s *Service) Decidable(ctx context.Context, id string, by Caller) (a Approval, err error) {
+	ok, err := s.Docs().Get(ctx, docApproval, Approval{ID: id}.key(), s.Now(), &a)
 	if err != nil {
 		return a, err
 	}
@@ -247,9 +261,19 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 			lang.Text{EN: "this request is older than %s, or was decided", ZH: "该申请已超过 %s，或已有结果"}.With(lang.Span(s.ApprovalLifetime())),
 			lang.Text{EN: "the agent asks again by the same call", ZH: "智能体再次发出同样的调用即可重新请求"})
 	}
-	if err := mayDecide(a, by); err != nil {
+	return a, mayDecide(a, by)
+}
+
+// Decide stores a person's decision. Only the first decision on a request counts; the same
+// person's same decision again is answered alike, since a server that is killed after storing
+// it has told nobody yet. by is who decides, name is how the decision's readers know them, and
+// reason is why.
+func (s *Service) Decide(ctx context.Context, id string, by Caller, name string, yes bool, reason string) (Approval, error) {
+	a, err := s.Decidable(ctx, id, by)
+	if err != nil {
 		return a, err
 	}
+	docs := s.Docs()
 	first, err := docs.Claim(ctx, docDecided, id, name, s.Now().Add(2*s.ApprovalLifetime()))
 	if err != nil {
 		return a, err
@@ -261,7 +285,7 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 		return a, NotFoundError("", lang.Text{EN: "%s has decided already", ZH: "%s 已作出决定"}.With(first), lang.Text{})
 	}
 	a.Decided, a.Yes, a.Reason, a.Until = name, yes, reason, s.Now().Add(s.ApprovalLifetime())
-	if err := docs.Put(ctx, docApproval, key, a, a.Until); err != nil {
+	if err := docs.Put(ctx, docApproval, a.key(), a, a.Until); err != nil {
 		return a, err
 	}
 	if s.Audit != nil {
@@ -277,6 +301,22 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 	return a, nil
 }
 
+// Outcome returns a request as it is stored now. It is not stored where it has expired, was
+// withdrawn, or was decided and then consumed by its call: then only who decided may be known.
+func (s *Service) Outcome(ctx context.Context, a Approval) (now Approval, stored bool, err error) {
+	docs := s.Docs()
+	if stored, err = docs.Get(ctx, docApproval, a.key(), s.Now(), &now); err != nil || stored && now.ID == a.ID {
+		return now, stored, err
+	}
+	_, err = docs.Get(ctx, docDecided, a.ID, s.Now(), &a.Decided)
+	return a, false, err
+}
+
+// Consume ends a decided request that its surface has carried out.
+func (s *Service) Consume(ctx context.Context, a Approval) error {
+	return s.Docs().Delete(ctx, docApproval, a.key())
+}
+
 // mayDecide refuses a person who may not decide. A request that a limit holds back
 // needs another operator: two people are two users of the cluster, however many names
 // one of them has in Slack. A person may also decide on the call of their own agent, as
@@ -284,17 +324,19 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 func mayDecide(a Approval, by Caller) error {
 	own := by.User != "" && by.User == a.Who.User
 	switch {
+	case len(a.Own) > 0 && by.ID == a.Who.ID: // a person, who may be an operator, or another cluster user by now
+		return somebodyElse()
 	case by.ReadOnly, !by.Operator && (!own || a.Why != ""):
 		return &Error{Code: NotAllowed, Message: lang.Text{EN: "only operators may approve this", ZH: "只有管理员可以批准"}}
 	case a.Why != "":
-		return FourEyes(a.Who, by)
+		return fourEyes(a.Who, by)
 	}
 	return nil
 }
 
-// FourEyes refuses a decision by the person who asked: by the same cluster user, or by
+// fourEyes refuses a decision by the person who asked: by the same cluster user, or by
 // somebody without a cluster user, who could be the same person.
-func FourEyes(asked, by Caller) error {
+func fourEyes(asked, by Caller) error {
 	switch by.User {
 	case "":
 		return &Error{
@@ -302,14 +344,18 @@ func FourEyes(asked, by Caller) error {
 			Fix: lang.Text{EN: "run `/megatron link` here and follow its one-time code on the cluster", ZH: "请在这里执行 `/megatron link`，并按提示在集群上使用一次性代码"},
 		}
 	case asked.User:
-		return &Error{Code: NotAllowed, Message: lang.Text{EN: "somebody else than the requester must approve this", ZH: "必须由申请人以外的人审批"}}
+		return somebodyElse()
 	}
 	return nil
 }
 
-// callDigest identifies one call by its caller, its operation, every argument except
-// the idempotency key, and the digest of its script.
-func callDigest(who Caller, op string, in any, script string) string {
+func somebodyElse() error {
+	return &Error{Code: NotAllowed, Message: lang.Text{EN: "somebody else than the requester must approve this", ZH: "必须由申请人以外的人审批"}}
+}
+
+// CallDigest identifies one call by its caller, its operation, every argument except
+// the idempotency key, and what else binds it, such as the digest of its script.
+func CallDigest(who Caller, op string, in any, bound ...any) string {
 	args := map[string]any{}
 	raw, err := json.Marshal(in)
 	if err == nil {
@@ -319,9 +365,9 @@ func callDigest(who Caller, op string, in any, script string) string {
 		args["in"] = fmt.Sprintf("%#v", in)
 	}
 	delete(args, "idempotency_key")
-	raw, err = json.Marshal([]any{who.Surface, who.ID, who.User, op, args, script})
-	if err != nil {
-		raw = fmt.Appendf(nil, "%#v %s", args, script)
+	call := append([]any{who.Surface, who.ID, who.User, op, args}, bound...)
+	if raw, err = json.Marshal(call); err != nil {
+		raw = fmt.Appendf(nil, "%#v", call)
 	}
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:16])

@@ -3,7 +3,6 @@ package ops_test
 import (
 	"context"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -54,7 +53,7 @@ func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 	in := &jobcontrol.CancelIn{Job: "4711"}
 	ask := func() bool {
 		t.Helper()
-		by, err := s.Approved(t.Context(), agent, "cancel", in, "more than 512 GPU hours", shown, "", nil)
+		by, err := s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Why: "more than 512 GPU hours", Shown: shown}, in)
 		require.NoError(t, err)
 		return by != ""
 	}
@@ -88,14 +87,14 @@ func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 	require.ErrorContains(t, err, "T1/U5 has decided already", "not even who decided first takes it back")
 	require.Equal(t, []string{"T1/U5 approve cancel of " + string(ops.MCPHTTP) + ":ada-agent  "}, *audited)
 
-	other, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4712"}, "", nil, "", nil)
+	other, err := s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel"}, &jobcontrol.CancelIn{Job: "4712"})
 	require.NoError(t, err)
 	require.Empty(t, other, "another job is another call")
 	var wg sync.WaitGroup
 	went := make(chan bool, 8)
 	for range 8 {
 		wg.Go(func() {
-			by, err := s.Approved(t.Context(), agent, "cancel", in, "", shown, "", nil)
+			by, err := s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Shown: shown}, in)
 			assert.NoError(t, err, "the others wait again")
 			went <- by == "T1/U5"
 		})
@@ -125,7 +124,7 @@ func TestWhatAnApprovalIsGoodFor(t *testing.T) {
 	in := &jobcontrol.CancelIn{Job: "4711"}
 	ask := func(who ops.Caller, digest string) string {
 		t.Helper()
-		by, err := s.Approved(t.Context(), who, "submit", in, "", nil, digest, nil)
+		by, err := s.Approved(t.Context(), ops.Approval{Who: who, Op: "submit", Digest: digest}, in)
 		require.NoError(t, err)
 		return by
 	}
@@ -151,7 +150,7 @@ func TestAnApprovalIsOfTheSizeThatWasShown(t *testing.T) {
 	in := &jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: "4711"}}
 	ask := func(gpus int) string {
 		t.Helper()
-		by, err := s.Approved(t.Context(), agent, "requeue", in, "a limit", shown, "", &ops.Size{GPUs: gpus, Hours: 1, GPUHours: float64(gpus)})
+		by, err := s.Approved(t.Context(), ops.Approval{Who: agent, Op: "requeue", Why: "a limit", Shown: shown, Most: &ops.Size{GPUs: gpus, Hours: 1, GPUHours: float64(gpus)}}, in)
 		require.NoError(t, err)
 		return by
 	}
@@ -166,23 +165,57 @@ func TestAnApprovalIsOfTheSizeThatWasShown(t *testing.T) {
 	require.Empty(t, ask(8))
 	decide()
 	require.Empty(t, ask(64), "the larger job is asked about anew")
+	require.Empty(t, ask(32), "it is asked about with the larger one")
 	decide()
 	require.Equal(t, "T1/U5", ask(32), "a smaller one was approved with the larger")
+	require.Equal(t, "T1/U5", ask(4), "the first approval was not used up by a call that it did not cover")
+	require.Empty(t, ask(4))
+}
+
+// A request that still waits is withdrawn when the same call asks for more: only one of them is
+// to be decided.
+func TestALargerRequestReplacesTheSmaller(t *testing.T) {
+	s, _, _ := approvalService(t)
+	in := &jobcontrol.RequeueIn{JobIn: jobcontrol.JobIn{Job: "4711"}}
+	ask := func(who ops.Caller, digest string, gpus int) {
+		t.Helper()
+		by, err := s.Approved(t.Context(), ops.Approval{Who: who, Op: "requeue", Why: "a limit", Shown: shown, Digest: digest, Most: &ops.Size{GPUs: gpus, Hours: 1, GPUHours: float64(gpus)}}, in)
+		require.NoError(t, err)
+		require.Empty(t, by)
+	}
+	other := agent
+	other.ID = "ada-agent-2"
+	ask(other, "+1", 8)
+	for _, larger := range []struct {
+		digest string
+		gpus   int
+	}{{"+1", 8}, {"+1", 64}, {"+1,2", 64}, {"+1", 16}} {
+		ask(agent, larger.digest, larger.gpus)
+	}
+	list, err := s.Approvals(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 2, "another's request stays")
+	require.Equal(t, "+1,2", list[1].Digest)
+	require.Equal(t, 64, list[1].Most.GPUs)
+	ask(agent, "+3", 8)
+	list, err = s.Approvals(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 3, "a request for something else stays")
 }
 
 // A button that was drawn for a request decides nothing about the next one of the same call.
 func TestAnOldRequestDoesNotDecideTheNext(t *testing.T) {
 	s, _, _ := approvalService(t)
 	in := &jobcontrol.CancelIn{Job: "4711"}
-	_, err := s.Approved(t.Context(), agent, "cancel", in, "", shown, "", nil)
+	_, err := s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Shown: shown}, in)
 	require.NoError(t, err)
 	first, err := s.Approvals(t.Context())
 	require.NoError(t, err)
 	_, err = s.Decide(t.Context(), first[0].ID, operator, "T1/U5", false, "no")
 	require.NoError(t, err)
-	_, err = s.Approved(t.Context(), agent, "cancel", in, "", shown, "", nil)
+	_, err = s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Shown: shown}, in)
 	require.ErrorContains(t, err, "has declined")
-	_, err = s.Approved(t.Context(), agent, "cancel", in, "", shown, "", nil)
+	_, err = s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Shown: shown}, in)
 	require.NoError(t, err)
 	_, err = s.Decide(t.Context(), first[0].ID, ops.Caller{ID: "T1/U6", User: "olga", Operator: true}, "T1/U6", true, "")
 	require.ErrorContains(t, err, "this request is older than")
@@ -196,7 +229,7 @@ func TestAnOldRequestDoesNotDecideTheNext(t *testing.T) {
 // Of people who decide at the same time, one does.
 func TestTwoDecisionsAtOnce(t *testing.T) {
 	s, _, _ := approvalService(t)
-	_, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "", shown, "", nil)
+	_, err := s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Shown: shown}, &jobcontrol.CancelIn{Job: "4711"})
 	require.NoError(t, err)
 	list, err := s.Approvals(t.Context())
 	require.NoError(t, err)
@@ -226,7 +259,7 @@ func TestEqualCallsAtTheSameTimeAreOneRequest(t *testing.T) {
 		for range 16 {
 			all.Go(func() {
 				<-start
-				by, err := s.Approved(t.Context(), agent, "cancel", in, "", shown, "", nil)
+				by, err := s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Shown: shown}, in)
 				if err != nil || by != "" {
 					t.Error(by, err)
 				}
@@ -251,7 +284,7 @@ func TestRequestsAreListedOldestFirst(t *testing.T) {
 	s, now, _ := approvalService(t)
 	jobs := []slurm.JobID{"1", "2", "3", "4", "5", "6"}
 	for _, job := range jobs {
-		_, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: job}, "", []view.Section{{Text: string(job)}}, "", nil)
+		_, err := s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Shown: []view.Section{{Text: string(job)}}}, &jobcontrol.CancelIn{Job: job})
 		require.NoError(t, err)
 		*now = now.Add(time.Minute)
 	}
@@ -269,7 +302,7 @@ func TestARefusalIsToldOnceAndAnApprovalEnds(t *testing.T) {
 	in := &launch.SubmitIn{IdempotencyKey: "one"}
 	ask := func(key string) (bool, error) {
 		in.IdempotencyKey = key
-		by, err := s.Approved(t.Context(), agent, "submit", in, "", nil, "", nil)
+		by, err := s.Approved(t.Context(), ops.Approval{Who: agent, Op: "submit"}, in)
 		return by != "", err
 	}
 	decide := func(by ops.Caller, yes bool) {
@@ -320,7 +353,7 @@ func TestOnePersonsRequestsAreBounded(t *testing.T) {
 	s, now, _ := approvalService(t)
 	s.Now = func() time.Time { return *now }
 	ask := func(who ops.Caller, n int) error {
-		_, err := s.Approved(t.Context(), who, "submit", &launch.SubmitIn{SpecIn: launch.SpecIn{GPUs: n}}, "more than 512 GPU hours", shown, "", nil)
+		_, err := s.Approved(t.Context(), ops.Approval{Who: who, Op: "submit", Why: "more than 512 GPU hours", Shown: shown}, &launch.SubmitIn{SpecIn: launch.SpecIn{GPUs: n}})
 		return err
 	}
 	for n := range ops.MostWaiting {
@@ -366,7 +399,7 @@ func TestAnApprovalOfSeveralThingsIsGoodForThoseThatAreLeft(t *testing.T) {
 	} {
 		s, _, _ := approvalService(t)
 		ask := func(who ops.Caller, digest string) string {
-			by, err := s.Approved(t.Context(), who, "cancel", in, "", shown, digest, nil)
+			by, err := s.Approved(t.Context(), ops.Approval{Who: who, Op: "cancel", Shown: shown, Digest: digest}, in)
 			require.NoError(t, err)
 			return by
 		}
@@ -374,7 +407,7 @@ func TestAnApprovalOfSeveralThingsIsGoodForThoseThatAreLeft(t *testing.T) {
 		require.Empty(t, ask(agent, asked))
 		list, err := s.Approvals(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, c.good, len(list) == 1, "%s of %s is asked about again", asked, c.approved)
+		require.Equal(t, c.good, len(list) == 1 && list[0].Digest == c.approved, "%s of %s is asked about again", asked, c.approved)
 		for _, a := range list {
 			if a.Digest == c.approved {
 				_, err = s.Decide(t.Context(), a.ID, operator, "T1/U5", true, "")
@@ -392,7 +425,7 @@ func TestADecidedRequestCountsBeforeOneThatWaits(t *testing.T) {
 	for _, decided := range []string{"+1,2", "+2,3"} {
 		s, _, _ := approvalService(t)
 		ask := func(digest string) string {
-			by, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Mine: true}, "", shown, digest, nil)
+			by, err := s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Shown: shown, Digest: digest}, &jobcontrol.CancelIn{Mine: true})
 			require.NoError(t, err)
 			return by
 		}
@@ -412,25 +445,29 @@ func TestADecidedRequestCountsBeforeOneThatWaits(t *testing.T) {
 	}
 }
 
-// A request for what is left, which still waits, does not hide the approval of a request that
-// showed it too. A larger request that was declined decides nothing about it.
-func TestAnApprovalCountsBeforeASmallerRequestThatWaits(t *testing.T) {
+// What is left of a larger request needs no request of its own. Where the larger one was declined,
+// the caller hears it once.
+func TestALargerRequestDecidesAboutWhatIsLeftOfIt(t *testing.T) {
 	for _, yes := range []bool{true, false} {
 		s, _, _ := approvalService(t)
-		ask := func(digest string) string {
-			by, err := s.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Mine: true}, "", shown, digest, nil)
-			require.NoError(t, err)
-			return by
+		ask := func(digest string) (string, error) {
+			return s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Shown: shown, Digest: digest}, &jobcontrol.CancelIn{Mine: true})
 		}
-		ask("+2")
-		ask("+1,2")
+		for _, digest := range []string{"+2", "+1,2"} {
+			by, err := ask(digest)
+			require.NoError(t, err)
+			require.Empty(t, by)
+		}
 		list, err := s.Approvals(t.Context())
 		require.NoError(t, err)
-		require.Len(t, list, 2)
-		larger := slices.IndexFunc(list, func(a ops.Approval) bool { return a.Digest == "+1,2" })
-		_, err = s.Decide(t.Context(), list[larger].ID, operator, "T1/U5", yes, "")
+		require.Len(t, list, 1)
+		_, err = s.Decide(t.Context(), list[0].ID, operator, "T1/U5", yes, "")
 		require.NoError(t, err)
-		require.Equal(t, yes, ask("+2") != "")
-		require.Empty(t, ask("+2"), "its own request waits")
+		by, err := ask("+2")
+		require.Equal(t, yes, by != "")
+		require.Equal(t, yes, err == nil)
+		by, err = ask("+2")
+		require.NoError(t, err)
+		require.Empty(t, by, "it is asked about anew")
 	}
 }

@@ -241,11 +241,11 @@ func TestWhoMayDecideAboutAnApproval(t *testing.T) {
 	require.False(t, Approval{Decided: "x"}.Waits())
 	require.Equal(t, 24*time.Hour, (&Service{}).ApprovalLifetime())
 	require.Equal(t, time.Hour, (&Service{ApprovalLife: time.Hour}).ApprovalLifetime())
-	base := callDigest(asked, "cancel", map[string]any{"job": "1", "idempotency_key": "a"}, "d")
-	require.Equal(t, base, callDigest(asked, "cancel", map[string]any{"job": "1", "idempotency_key": "b"}, "d"), "a key decides nothing")
+	base := CallDigest(asked, "cancel", map[string]any{"job": "1", "idempotency_key": "a"}, "d")
+	require.Equal(t, base, CallDigest(asked, "cancel", map[string]any{"job": "1", "idempotency_key": "b"}, "d"), "a key decides nothing")
 	for _, other := range []string{
-		callDigest(asked, "cancel", map[string]any{"job": "2"}, "d"), callDigest(asked, "hold", map[string]any{"job": "1"}, "d"),
-		callDigest(asked, "cancel", map[string]any{"job": "1"}, "e"), callDigest(Caller{Surface: MCPHTTP, User: "bob"}, "cancel", map[string]any{"job": "1"}, "d"),
+		CallDigest(asked, "cancel", map[string]any{"job": "2"}, "d"), CallDigest(asked, "hold", map[string]any{"job": "1"}, "d"),
+		CallDigest(asked, "cancel", map[string]any{"job": "1"}, "e"), CallDigest(Caller{Surface: MCPHTTP, User: "bob"}, "cancel", map[string]any{"job": "1"}, "d"),
 	} {
 		require.NotEqual(t, base, other)
 	}

@@ -89,11 +89,12 @@ func (v *visit) execute() error {
 		if err != nil {
 			return err
 		}
-		by, err := v.s.cfg.Service.Approved(v.r.Context(), v.who, op.Name, in, why, r.Sections(lang.EN), r.Agreement(), r.Most())
+		// The call is confirmed for what the operator has seen, whatever the form says.
+		approved, err := r.Approved(v.r.Context(), call, in, why)
 		if err != nil {
 			return err
 		}
-		if by == "" {
+		if !approved {
 			v.page(
 				http.StatusAccepted,
 				"held",
@@ -101,8 +102,6 @@ func (v *visit) execute() error {
 			)
 			return nil
 		}
-		consent.Agree(call, r.Agreement()) // what the operator has seen, whatever the form says
-		call.AgreedBy = by
 	}
 	out, err := op.Run(v.r.Context(), call, in)
 	if err != nil {

@@ -359,7 +359,7 @@ func TestWhatIsHeldWaitsForAnOperator(t *testing.T) {
 	require.Contains(t, body, "root has declined this cancel: too soon")
 
 	// A person's agent waits for an operator here too.
-	_, err := s.svc.Approved(t.Context(), ops.Caller{Surface: ops.MCP, ID: "alice", User: "alice"}, "cancel", map[string]string{"job": "5"}, "", nil, "digest", nil)
+	_, err := s.svc.Approved(t.Context(), ops.Approval{Who: ops.Caller{Surface: ops.MCP, ID: "alice", User: "alice"}, Op: "cancel", Digest: "digest"}, map[string]string{"job": "5"})
 	require.NoError(t, err)
 	_, body = operator.get("/web/approvals")
 	id = regexp.MustCompile(`/web/approvals/([^"]+)"`).FindStringSubmatch(body)[1]

@@ -1,6 +1,8 @@
 package bot_test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -11,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/bot"
+	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
@@ -170,7 +173,7 @@ func TestAskAgainDoesNothingUnasked(t *testing.T) {
 	})
 }
 
-// A request that an earlier version posted is closed by its decision, too.
+// A request that version 0.2.0 posted is decided once, and closed by its decision, too.
 func TestARequestOfAnEarlierVersionIsClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -178,17 +181,31 @@ func TestARequestOfAnEarlierVersionIsClosed(t *testing.T) {
 		s.Slash("submit --yes " + spec)
 		q := s.said("Approval needed")
 		s.became(q, `"user_id":"U1"`)
-		action, id := buttonOf(t, q, "Approve")
-		var held map[string]any
-		ok, err := s.store.Slack().Get(t.Context(), "held", id, time.Now(), &held)
+		_, id := buttonOf(t, q, "Approve")
+		var waits struct {
+			Request ops.Approval
+			Cards   []struct {
+				Key string
+				Doc json.RawMessage
+			}
+		}
+		docs := s.store.Slack()
+		ok, err := docs.Get(t.Context(), "waiting", id, time.Now(), &waits)
 		require.NoError(t, err)
 		require.True(t, ok)
-		shown := held["cards"].([]any)[0].(map[string]any)
-		held["asked"], held["message"] = shown["doc"], shown["key"]
-		delete(held, "cards")
-		require.NoError(t, s.store.Slack().Put(t.Context(), "held", id, held, time.Now().Add(time.Hour)))
-		s.Press(q, action, id, "U5")
+		held := map[string]any{}
+		require.NoError(t, json.Unmarshal(waits.Request.Own, &held))
+		held["approve"], held["digest"], held["asked"], held["message"] = true, waits.Request.Digest, waits.Cards[0].Doc, waits.Cards[0].Key
+		key, _, _ := strings.Cut(id, ".")
+		require.NoError(t, errors.Join(docs.Delete(t.Context(), "waiting", id), docs.Delete(t.Context(), "approval", key)))
+		require.NoError(t, docs.Put(t.Context(), "held", "OLD", held, time.Now().Add(time.Hour)))
+		s.Press(q, answer.ActYes, "OLD", "U1")
+		s.said("somebody else than the requester")
+		s.Press(q, answer.ActYes, "OLD", "U5")
 		require.NotContains(t, s.became(q, "Approved: submit", `"user_id":"U5"`), `"type":"button"`)
+		s.Press(q, answer.ActYes, "OLD", "U6")
+		settled(t, s.store)
+		require.Equal(t, 1, s.yard.count())
 	})
 }
 
@@ -248,7 +265,7 @@ func TestAnAgentsRequestThatIsOverLosesItsButtons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := approving(t, briefly, func(c *bot.Config) { c.Policy.ApprovalChannel = "C8" })
 		ask := func(job string) *slacktest.Message {
-			_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: slurm.JobID(job)}, "a limit", []view.Section{{Text: "cancel " + job}}, "", nil)
+			_, err := s.service.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Why: "a limit", Shown: []view.Section{{Text: "cancel " + job}}}, &jobcontrol.CancelIn{Job: slurm.JobID(job)})
 			require.NoError(t, err)
 			return s.said("An agent asks for your approval", "cancel "+job)
 		}
@@ -380,7 +397,7 @@ func askingIn(channel string) func(*bot.Config) {
 func askedInC8(t *testing.T) *stage {
 	t.Helper()
 	s := approving(t, askingIn("C8"))
-	_, err := s.service.Approved(t.Context(), agent, "cancel", &jobcontrol.CancelIn{Job: "4711"}, "a limit", []view.Section{{Text: "cancel 4711"}}, "", nil)
+	_, err := s.service.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Why: "a limit", Shown: []view.Section{{Text: "cancel 4711"}}}, &jobcontrol.CancelIn{Job: "4711"})
 	require.NoError(t, err)
 	s.Slash("submit --yes " + spec)
 	return s

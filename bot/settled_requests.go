@@ -1,0 +1,295 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/help"
+	"github.com/megatron-ops/megatron-ops/bot/incoming"
+	"github.com/megatron-ops/megatron-ops/bot/record"
+	"github.com/megatron-ops/megatron-ops/bot/typed"
+	"github.com/megatron-ops/megatron-ops/internal/consent"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
+)
+
+// A request ends when it is decided, when its time is over, or when a larger one replaces it. Then
+// its buttons go: a button that does nothing when it is pressed says that somebody still waits.
+
+var (
+	textExpiredB  = lang.Text{EN: "Expired", ZH: "已过期"}
+	textExpiredAt = lang.Text{EN: "Expired at", ZH: "过期时间"}
+	textNobody    = lang.Text{
+		EN: "Nobody decided in time, so nothing was done. The requester has a message with a button that asks again; the same command does too.",
+		ZH: "期限内无人审批，没有执行任何操作。申请人收到的消息中有重新申请的按钮；再次发送相同命令也可以。",
+	}
+	textAskAgain   = lang.Text{EN: "Ask again", ZH: "重新申请"}
+	textYourEnded  = lang.Text{EN: "Nobody decided your request in time", ZH: "您的申请已过期，无人审批"}
+	textYourAgain  = lang.Text{EN: "Nothing was done. If it is still needed, ask again; it may help to tell an operator.", ZH: "没有执行任何操作。如仍需要，请重新申请，并可直接联系管理员。"}
+	textAgentEnded = lang.Text{
+		EN: "Expired: nobody decided in time, and nothing was done; the agent asks again by the same call",
+		ZH: "已过期：期限内无人审批，没有执行任何操作；智能体再次发出同样的调用即可重新申请",
+	}
+	textElsewhere = lang.Text{EN: "Decided elsewhere, such as on the page of approvals", ZH: "已在别处审批，例如审批页面"}
+	textReplaced  = lang.Text{EN: "Replaced: the same call asks for more now", ZH: "已被取代：同一调用现在申请更多"}
+	textTooLate   = lang.Text{
+		EN: "This question has expired, so this press did nothing. If it is still needed, send the command again.",
+		ZH: "该确认已过期，本次点击未执行任何操作。如仍需要，请重新发送命令。",
+	}
+)
+
+// The times for which a request that is over is remembered, for a server that was off meanwhile,
+// and for which its requester can ask again by the button.
+const (
+	expiredKept = 60 * 24 * time.Hour
+	againFor    = 7 * 24 * time.Hour
+)
+
+// A waitingRequest is a request that is shown with buttons in Cards. Its decision is stored in it
+// when the bot begins to carry a person's request out.
+type waitingRequest struct {
+	Request ops.Approval  `json:"request"`
+	Cards   []requestCard `json:"cards,omitempty"`
+	Moved   int           `json:"moved,omitempty"` // how often it was moved
+}
+
+// awaits stores that a request's buttons wait for a decision.
+func (b *Bot) awaits(ctx context.Context, w waitingRequest) error {
+	return b.cfg.Store.Put(ctx, record.Waiting, w.Request.ID, w, w.Request.Until.Add(expiredKept))
+}
+
+// waiting returns the requests that are shown with buttons.
+func (b *Bot) waiting(ctx context.Context) ([]waitingRequest, error) {
+	all, err := ops.ListDocs[waitingRequest](ctx, b.cfg.Store, record.Waiting, b.now())
+	return slices.DeleteFunc(all, func(w waitingRequest) bool { return w.Request.ID == "" }), err
+}
+
+// decide records an operator's decision, and has it carried out and told.
+func (b *Bot) decide(ctx context.Context, a incoming.Ask, yes bool) []store.SlackMessage {
+	c := b.people.Call(ctx, a)
+	name := a.Team + "/" + a.User
+	var w waitingRequest
+	shown, err := b.cfg.Store.Get(ctx, record.Waiting, a.Value, b.now(), &w)
+	if err == nil && (w.Request.Decided != name || w.Request.Yes != yes) { // else a server was killed while it carried this decision out
+		if !yes && a.Callback == "" {
+			if _, err = b.cfg.Service.Decidable(ctx, a.Value, c.Who); err == nil && b.askReason(ctx, a, c.Lang) {
+				return nil // the form's answer decides
+			}
+		}
+		if err == nil {
+			w.Request, err = b.cfg.Service.Decide(ctx, a.Value, c.Who, name, yes, a.Fields[reasonField])
+		}
+		if err == nil && !shown { // version 0.2.0 has posted it
+			_, err = b.place(ctx, w.Request)
+		}
+	}
+	if err == nil {
+		err = b.settle(ctx, a.Value)
+	}
+	if err == nil {
+		return nil
+	}
+	if claimed, e := b.cfg.Store.Get(ctx, record.Claim, a.Value, b.now(), new(string)); e == nil && claimed && ops.AsError(err).Code == ops.NotFound {
+		return b.reply.Doc(a, view.Doc{Title: textDecided.In(c.Lang), Tone: view.Warn}, false) // a person's request
+	}
+	return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
+}
+
+// closeOld settles the requests that wait no more, because they have expired or were decided or
+// replaced outside of this bot. asked are the requests that wait.
+func (b *Bot) closeOld(ctx context.Context, asked []ops.Approval) error {
+	all, err := b.waiting(ctx)
+	for _, w := range all {
+		if !slices.ContainsFunc(asked, func(r ops.Approval) bool { return r.ID == w.Request.ID }) {
+			err = errors.Join(err, b.settle(ctx, w.Request.ID))
+		}
+	}
+	return err
+}
+
+// settle carries out a person's request if it was approved, and tells what became of a request. It
+// may be repeated after a crash: the messages' keys keep them from being sent twice.
+func (b *Bot) settle(ctx context.Context, id string) error {
+	if _, busy := b.settling.LoadOrStore(id, true); busy {
+		return nil
+	}
+	defer b.settling.Delete(id)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var w waitingRequest
+	shown, err := b.cfg.Store.Get(ctx, record.Waiting, id, b.now(), &w)
+	if err != nil || !shown {
+		return err
+	}
+	r := w.Request
+	now, decided := r, !r.Waits() // a server was killed while it carried the decision out
+	if !decided {
+		if now, decided, err = b.cfg.Service.Outcome(ctx, r); err != nil || decided && now.Waits() {
+			return err
+		}
+	}
+	h, person := personsCall(r)
+	if person {
+		const by = "settled" // and not by a server of an earlier version
+		owner, err := b.cfg.Store.Claim(ctx, record.Claim, id, by, b.now().Add(expiredKept))
+		if err != nil || owner != by {
+			return err
+		}
+	}
+	var owed []store.SlackMessage
+	switch over := !b.now().Before(r.Until); {
+	case !person:
+		owed = b.agentsOutcome(ctx, now, w.Cards, decided, over)
+	case decided:
+		if r.Waits() { // from now on, the same call is another request
+			w.Request = now
+			if err := errors.Join(b.awaits(ctx, w), b.cfg.Service.Consume(ctx, now)); err != nil {
+				return err
+			}
+		}
+		owed = b.execute(ctx, w, h)
+	case over:
+		if owed, err = b.expire(ctx, w, h); err != nil {
+			return err
+		}
+	default:
+		owed = b.closeCards(r, w.Cards, textReplaced, view.Plain, nothingMore)
+	}
+	if err := b.cfg.Store.Enqueue(ctx, owed...); err != nil {
+		return err
+	}
+	b.out.Wake()
+	return b.cfg.Store.Delete(ctx, record.Waiting, id)
+}
+
+// decidedBy names who decided: a person in Slack, or a user of the cluster on the page.
+func decidedBy(r ops.Approval, l lang.Lang) slack.Block {
+	if _, user, ok := strings.Cut(r.Decided, "/"); ok {
+		return personLine(textDecidedBy, user, l)
+	}
+	return slack.NewSectionBlock(answer.Markup("*"+textDecidedBy.In(l)+"*  "+answer.Escape(r.Decided)), nil, nil)
+}
+
+// execute runs the call of an approved request as the person who asked for it, with the script
+// that was shown, or tells the person that it was declined.
+func (b *Bot) execute(ctx context.Context, w waitingRequest, h heldCall) (owed []store.SlackMessage) {
+	r, asker := w.Request, h.Ask
+	asker.Key = "request/" + r.ID
+	_, asker.Approver, _ = strings.Cut(r.Decided, "/")
+	close := func(what lang.Text, tone view.Tone, reason lang.Text, job string) []store.SlackMessage {
+		return b.closeCards(r, w.Cards, what, tone, func(l lang.Lang) (said view.Section, below []slack.Block) {
+			if why := reason.In(l); why != "" {
+				said.Facts = append(said.Facts, view.Fact{Name: textWhyNot.In(l), Value: why})
+			}
+			if job != "" {
+				said.Facts = append(said.Facts, view.Fact{Name: textMadeJob.In(l), Value: job})
+			}
+			return said, []slack.Block{personLine(textRequester, h.Ask.User, l), decidedBy(r, l), timeLine(textDecidedAt, b.now(), l)}
+		})
+	}
+	// The requester is answered in a direct message, since their response_url may have expired.
+	tell := func(doc view.Doc) []store.SlackMessage {
+		return b.reply.Doc(incoming.Ask{Kind: incoming.AsButton, Key: asker.Key + "/requester", Team: asker.Team, User: asker.User}, doc, false)
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			b.log.Error("slack: panic", "request", r.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			owed = append(close(textApprovedFailed, view.Warn, lang.Text{}, ""), tell(b.internalError(ctx, asker))...)
+		}
+	}()
+	call := b.people.Call(ctx, asker) // rights are checked again: the person may have lost them meanwhile
+	if !r.Yes {
+		told := view.Doc{Title: textRefused.In(call.Lang), Tone: view.Warn, Sections: []view.Section{{Text: h.Headline.In(call.Lang)}}}
+		if r.Reason != "" {
+			told.Sections[0].Facts = []view.Fact{{Name: textWhyNot.In(call.Lang), Value: r.Reason}}
+		}
+		return append(close(textDeclinedB, view.Bad, lang.Same(r.Reason), ""), tell(told)...)
+	}
+	op, ok := operations.Lookup(r.Op)
+	if !ok {
+		return tell(help.Unknown(r.Op, call.Lang))
+	}
+	consent.Agree(call, r.Digest)
+	call.AgreedBy = r.Decided
+	var result any
+	in, err := typed.Fill(op, h.Call)
+	if err == nil && r.Who.User != call.Who.User {
+		err = &ops.Error{Code: ops.NotAllowed, Message: textOtherUser.With(r.Who.User, call.Who.User), Fix: textOtherUserFix}
+		if call.Who.User == "" {
+			err = &ops.Error{Code: ops.NotAllowed, Message: textUnlinkedNow.With(r.Who.User), Fix: textOtherUserFix}
+		}
+	}
+	if err == nil {
+		err = consent.StillWithin(ctx, call, in, r.Most)
+	}
+	if err == nil {
+		result, err = op.Run(ctx, call, in)
+	}
+	if err != nil {
+		if told, open := b.unknownOutcome(ctx, asker, call, h.Call, in); open {
+			return append(close(textApprovedB, view.Warn, ops.AsError(err).Message, ""), told...)
+		}
+		return append(close(textApprovedFailed, view.Warn, ops.AsError(err).Message, ""), tell(b.failed(ops.AsError(err), result, call))...)
+	}
+	owed = close(textApprovedB, view.Good, lang.Text{}, ops.TextNamed(result, "job_id"))
+	if v, ok := result.(view.Viewer); ok {
+		owed = append(owed, tell(v.View(call.Lang))...)
+	}
+	owed = append(owed, b.news.Follow(ctx, asker, call, op, in, result)...)
+	return append(owed, b.andThen(ctx, asker, call, h.Call, result)...)
+}
+
+// expiredAt draws the line that says when a request has expired.
+func expiredAt(r ops.Approval) func(lang.Lang) (view.Section, []slack.Block) {
+	return func(l lang.Lang) (said view.Section, below []slack.Block) {
+		return said, []slack.Block{timeLine(textExpiredAt, r.Until, l)}
+	}
+}
+
+// expire closes a person's request, and tells the person, with a button that asks again: in the
+// thread of the request, or directly where nobody else has seen the request.
+func (b *Bot) expire(ctx context.Context, w waitingRequest, h heldCall) ([]store.SlackMessage, error) {
+	r := w.Request
+	owed := b.closeCards(r, w.Cards, textExpiredB, view.Warn, func(l lang.Lang) (view.Section, []slack.Block) {
+		return view.Section{Text: textNobody.In(l)}, []slack.Block{personLine(textRequester, h.Ask.User, l), timeLine(textExpiredAt, r.Until, l)}
+	})
+	l := b.people.LangOf(ctx, h.Ask)
+	again, err := b.hold(ctx, heldCall{Call: h.Call, Ask: h.Ask, Again: true, Until: b.now().Add(againFor)})
+	if err != nil {
+		return nil, err
+	}
+	e := slack.NewButtonBlockElement(answer.ActYes, again, answer.Label(textAskAgain.In(l)))
+	e.Style = slack.StylePrimary
+	doc := view.Doc{
+		Title: textYourEnded.In(l), Tone: view.Warn,
+		Sections: []view.Section{{Text: h.Headline.In(l)}, {Text: textYourAgain.In(l)}},
+	}
+	to, row := incoming.Ask{Kind: incoming.AsButton, Key: r.ID, Team: h.Ask.Team, User: h.Ask.User}, slack.NewActionBlock("", e)
+	if h.Ask.Kind == incoming.AsMessage && !h.Ask.Direct { // whoever reads the thread has read the request
+		to.Kind, to.Channel, to.Thread, to.TS = h.Ask.Kind, h.Ask.Channel, h.Ask.Thread, h.Ask.TS
+		return append(owed, b.reply.Doc(to, doc, true, personLine(textRequester, h.Ask.User, l), row)...), nil
+	}
+	return append(owed, b.reply.Doc(to, doc, false, row)...), nil
+}
+
+// answeredLate answers the press of a button of a held call that is gone. A question that only
+// expired loses its buttons.
+func (b *Bot) answeredLate(ctx context.Context, a incoming.Ask, l lang.Lang) []store.SlackMessage {
+	var owner string
+	claimed, err := b.cfg.Store.Get(ctx, record.Claim, a.Value, b.now(), &owner)
+	if err != nil || claimed {
+		return b.reply.Doc(a, view.Doc{Title: textExpired.In(l), Tone: view.Warn}, false)
+	}
+	return b.reply.Replace(a, view.Doc{Title: textTooLate.In(l), Tone: view.Warn})
+}
