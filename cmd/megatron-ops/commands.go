@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -101,13 +102,19 @@ func (sh *shell) dispatch(ctx context.Context, words []string) error {
 
 // noCommand is the error for words that begin with no command.
 func noCommand(words []string) error {
-	name, rest := words[0], words[1:]
+	name := words[0]
 	e := &ops.Error{Code: ops.BadInput, Field: "command", Message: lang.Text{EN: "there is no command %q", ZH: "没有命令 %q"}.With(name), Fix: lang.Text{EN: "see: megatron-ops help", ZH: "用法见：megatron-ops help"}}
 	if group := beginningWith(name); len(group) > 0 {
 		e.Message, e.Fix = lang.Text{EN: "there is no command %q", ZH: "没有命令 %q"}.With(strings.Join(words[:min(2, len(words))], " ")), lang.Same("megatron-ops "+group[0].Example)
-	} else if all := onceMore(name, rest); len(all) == 2 {
-		e.Fix = lang.Text{EN: "`megatron-ops %s` %s, `megatron-ops %s` %s", ZH: "`megatron-ops %s` %s，`megatron-ops %s` %s"}.
-			With(all[0].Command, all[0].Does, all[1].Command, all[1].Does)
+	} else if again, refused := operations.OnceMore(words); len(again) > 0 || refused != nil {
+		e = cmp.Or(refused, e)
+		for i, r := range again {
+			if i == 0 {
+				e.Fix = lang.Text{EN: "`megatron-ops %s` %s", ZH: "`megatron-ops %s` %s"}.With(r.Command, r.Does)
+				continue
+			}
+			e.Fix = lang.Text{EN: "%s, `megatron-ops %s` %s", ZH: "%s，`megatron-ops %s` %s"}.With(e.Fix, r.Command, r.Does)
+		}
 	} else if near := operations.Nearest(name); near != "" {
 		e.Fix = lang.Text{EN: "did you mean `megatron-ops %s`?", ZH: "是否想写 `megatron-ops %s`？"}.With(near)
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
-	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/internal/tree"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
@@ -144,20 +143,6 @@ func (sh *shell) setLang(v string) error {
 		return &ops.Error{Code: ops.BadInput, Field: "lang", Message: lang.Text{EN: "language %q is not supported", ZH: "不支持语言 %q"}.With(v), Fix: lang.Text{EN: "--lang en or --lang zh", ZH: "--lang en 或 --lang zh"}}
 	}
 	sh.lang, sh.langGiven = l, true
-	return nil
-}
-
-// onceMore returns the commands that run a job once more, where name asks for that. The job may be
-// named by any word that status takes, with flags around it.
-func onceMore(name string, rest []string) []ops.Rerun {
-	all := ops.OnceMore([]string{name})
-	operands := slices.DeleteFunc(slices.Clone(rest), func(word string) bool { return strings.HasPrefix(word, "-") })
-	switch {
-	case all == nil || len(operands) == 0:
-		return all
-	case len(operands) == 1:
-		return ops.Reruns(shellword.POSIX(operands[0]))
-	}
 	return nil
 }
 
