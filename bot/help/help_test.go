@@ -90,7 +90,7 @@ func TestAWordForOnceMore(t *testing.T) {
 	d, ok = OnceMore([]string{"retry", "4711", "--nodes", "2"}, lang.EN)
 	require.True(t, ok)
 	require.Equal(t, []string{"submit --from 4711 --nodes 2"}, d.Next)
-	require.Equal(t, `--nodes: there is no command "retry"; requeue has no flag --nodes, only --yes`, d.Sections[0].Text)
+	require.Equal(t, `--nodes: there is no command "retry"; requeue has no flag --nodes: requeue takes --yes`, d.Sections[0].Text)
 	d, ok = OnceMore([]string{"retry", "4711", "--nodez", "2"}, lang.EN)
 	require.True(t, ok)
 	require.Empty(t, d.Next)

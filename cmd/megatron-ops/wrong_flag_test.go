@@ -27,7 +27,7 @@ func TestAWrongFlagOrWordIsToldInTheLanguageThatAFlagNames(t *testing.T) {
 		"retry now please":    "see: megatron-ops help",
 
 		// A flag that only one of them takes, or none.
-		"retry 4711 --nodes 2":          `--nodes: there is no command "retry"; requeue has no flag --nodes, only --yes`,
+		"retry 4711 --nodes 2":          `--nodes: there is no command "retry"; requeue has no flag --nodes: requeue takes --yes`,
 		"retry nightly --nodes 2 --yes": "try: `megatron-ops submit --from nightly --nodes 2 --yes` submits it as a new job\n",
 		"retry 4711 --nodez 2":          `--nodez: there is no command "retry"; submit has no flag --nodez`,
 		"retry 4711 --nodes two":        `nodes: there is no command "retry"; "two" is not a number of 0 or more`,

@@ -48,7 +48,7 @@ func OnceMore(words []string) (all []Rerun, refused *ops.Error) {
 			own = []string{"--from", job}
 		}
 		if e := ops.AsError(op.Words(op.NewIn(), slices.Concat(own, flags))); e != nil {
-			refused = cmp.Or(refused, withFlags(op, e))
+			refused = cmp.Or(refused, e)
 			continue
 		}
 		r.Command += given
@@ -56,25 +56,11 @@ func OnceMore(words []string) (all []Rerun, refused *ops.Error) {
 	}
 	if refused != nil {
 		refused.Message = lang.Text{EN: "there is no command %q; %s", ZH: "没有命令 %q；%s"}.With(words[0], refused.Message)
-	}
-	return all, refused
-}
-
-// mostFlags is how many flags of a command an error lists.
-const mostFlags = 8
-
-// withFlags adds to the error about a flag which ones op has, unless they are many.
-func withFlags(op ops.Op, e *ops.Error) *ops.Error {
-	var flags []string
-	for _, p := range op.Params() {
-		if !p.Arg {
-			flags = append(flags, "--"+p.Name)
+		if len(all) > 0 {
+			refused.Message = lang.Text{EN: "%s: %s", ZH: "%s：%s"}.With(refused.Message, refused.Fix)
 		}
 	}
-	if strings.HasPrefix(e.Field, "-") && len(flags) <= mostFlags {
-		e.Message = lang.Text{EN: "%s, only %s", ZH: "%s，只有 %s"}.With(e.Message, strings.Join(flags, ", "))
-	}
-	return e
+	return all, refused
 }
 
 // Reruns returns the commands that run that job once more.
