@@ -98,7 +98,7 @@ func (c *Call) ShownJob(ctx context.Context, on string, id slurm.JobID) (Cluster
 	if err != nil || !slurm.IsJobID(string(id)) {
 		return c.Job(ctx, on, id)
 	}
-	j, err := c.Look(ctx, cl, id)
+	j, err := c.look(ctx, cl, id)
 	if _, silent := errors.AsType[*slurm.AccountsError](err); silent {
 		if known, ok := c.leftQueue(ctx, cl, id); ok {
 			return cl, known, nil
@@ -111,7 +111,7 @@ func (c *Call) ShownJob(ctx context.Context, on string, id slurm.JobID) (Cluster
 }
 
 func (c *Call) leftQueue(ctx context.Context, cl Cluster, id slurm.JobID) (slurm.Job, bool) {
-	j, ok := slurm.Fold(id, c.lastSeen(ctx, cl, slurm.Filter{All: true, IDs: []slurm.JobID{id, id.Array()}}))
+	j, ok := c.jobLastSeen(ctx, cl, id)
 	if !ok {
 		sub, err := c.stored(ctx, cl.Name(), id)
 		if err != nil {
@@ -143,7 +143,24 @@ func pathIn(dir, pattern string, of slurm.Job) string {
 // Look returns one job for reading. All readers share one question to the cluster;
 // while the cluster does not answer, they get the job as it was last seen, with the
 // time of that.
-func (c *Call) Look(ctx context.Context, cl Cluster, id slurm.JobID) (j slurm.Job, err error) {
+func (c *Call) Look(ctx context.Context, cl Cluster, id slurm.JobID) (slurm.Job, error) {
+	j, err := c.look(ctx, cl, id)
+	if _, silent := errors.AsType[*slurm.AccountsError](err); silent && c.effect == Read && errors.Is(err, slurm.ErrUnreachable) {
+		if known, ok := c.jobLastSeen(ctx, cl, id); ok {
+			j, err = known, nil
+		}
+	}
+	j.Cluster = cl.Name()
+	return j, err
+}
+
+// jobLastSeen returns a job as the cluster showed it last.
+func (c *Call) jobLastSeen(ctx context.Context, cl Cluster, id slurm.JobID) (slurm.Job, bool) {
+	return slurm.Fold(id, c.lastSeen(ctx, cl, slurm.Filter{All: true, IDs: []slurm.JobID{id, id.Array()}}))
+}
+
+// look is Look that returns the error where only the accounts do not answer.
+func (c *Call) look(ctx context.Context, cl Cluster, id slurm.JobID) (j slurm.Job, err error) {
 	if c.effect != Read || cl.Kind() == "local" {
 		j, err = cl.Job(ctx, id)
 	} else {
@@ -151,9 +168,8 @@ func (c *Call) Look(ctx context.Context, cl Cluster, id slurm.JobID) (j slurm.Jo
 		if v := c.Views[cl.Name()]; v != nil {
 			ask = v.Job
 		}
-		j, err = answerOrLastSeen(ctx, c, cl, func(ctx context.Context) (slurm.Job, error) { return ask(ctx, id) }, func() (slurm.Job, bool) {
-			return slurm.Fold(id, c.lastSeen(ctx, cl, slurm.Filter{All: true, IDs: []slurm.JobID{id, id.Array()}}))
-		})
+		known := func() (slurm.Job, bool) { return c.jobLastSeen(ctx, cl, id) }
+		j, err = answerOrLastSeen(ctx, c, cl, func(ctx context.Context) (slurm.Job, error) { return ask(ctx, id) }, known)
 	}
 	j.Cluster = cl.Name()
 	return j, err
