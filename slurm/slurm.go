@@ -61,13 +61,17 @@ const (
 	Stopped     State = "STOPPED"
 )
 
+// Ended is the state of a job that has left the queue while the accounts, which know how it ended, do
+// not answer. It is not Slurm's own.
+const Ended State = "ENDED"
+
 // Ended reports whether a job in state s will not run again by itself. It is false for
 // an unknown state.
 func (s State) Ended() bool { return s.Explain().Ended }
 
-// Failed reports whether a job in the state has ended otherwise than completed or
+// Failed reports whether a job in the state is known to have ended otherwise than completed or
 // cancelled.
-func (s State) Failed() bool { return s.Ended() && s != Completed && s != Cancelled }
+func (s State) Failed() bool { return s.Ended() && s != Completed && s != Cancelled && s != Ended }
 
 // A Run is one run of a job, such as a run before the job was requeued.
 type Run struct {

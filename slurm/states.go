@@ -49,6 +49,9 @@ func (s State) Explain() StateMeaning {
 			return m
 		}
 	}
+	if s == Ended {
+		return state(string(s), "", true, "has left the queue; how it ended is not known while Slurm's accounts do not answer", "已离开队列；Slurm 的记账数据库没有应答，暂不知道如何结束", "ask again later; `logs` and `diagnose` read its files meanwhile", "请稍后再查；其间可用 `logs` 与 `diagnose` 读取其日志")
+	}
 	return StateMeaning{Meaning: Meaning{
 		Word: string(s),
 		Says: lang.Text{EN: "a state that this version does not know; Slurm may be newer", ZH: "当前版本不认识该状态；Slurm 可能更新"},

@@ -17,6 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/view"
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // ownHelp describes the commands that only the bot has.
@@ -215,16 +216,26 @@ var (
 // but names that wish and a job follows. ok is false for any other words: such a word alone may
 // be part of a question.
 func OnceMore(words []string, l lang.Lang) (d view.Doc, ok bool) {
-	if len(words) < 2 || ops.OnceMore(words) == nil {
+	if len(words) < 2 || !slurm.IsJobID(words[1]) {
 		return d, false
 	}
-	return Reruns(words[1], l), true
+	all, refused := operations.OnceMore(words)
+	d = offer(words[1], all, l)
+	if refused != nil {
+		d.Tone, d.Sections[0].Text = view.Warn, refused.Line(l)
+		if len(all) == 0 {
+			d.Sections[0].Text += "\n" + refused.Fix.In(l)
+		}
+	}
+	return d, len(all) > 0 || refused != nil
 }
 
 // Reruns offers the commands that run that job once more.
-func Reruns(job string, l lang.Lang) view.Doc {
+func Reruns(job string, l lang.Lang) view.Doc { return offer(job, operations.Reruns(job), l) }
+
+func offer(job string, all []operations.Rerun, l lang.Lang) view.Doc {
 	d := view.Doc{Title: fmt.Sprintf(textOnceMore.In(l), job), Sections: []view.Section{{}}}
-	for _, r := range ops.Reruns(job) {
+	for _, r := range all {
 		d.Next = append(d.Next, r.Command)
 		d.Sections[0].Items = append(d.Sections[0].Items, "`"+r.Command+"` "+r.Does.In(l))
 	}

@@ -7,15 +7,11 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot"
 	"github.com/megatron-ops/megatron-ops/bot/chat"
-	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
 // chatCommand runs the Slack bot at this terminal.
-func chatCommand(ctx context.Context, sh *shell, words []string) error {
-	if len(words) > 0 {
-		return &ops.Error{Code: ops.BadInput, Field: words[0], Message: lang.Text{EN: "chat takes no arguments: type them after it has started", ZH: "chat 不带参数：进入后再输入"}}
-	}
+func chatCommand(ctx context.Context, sh *shell, _ none) error {
 	dir, err := os.Getwd()
 	if err != nil {
 		return err

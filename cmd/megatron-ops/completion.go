@@ -16,15 +16,15 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 )
 
+// A completionIn names the shell whose words are completed.
+type completionIn struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"the shell that reads the script" zh:"读取该脚本的 shell"`
+}
+
 // completionCommand prints the script that makes a shell complete this program's words:
 // `source <(megatron-ops completion bash)`.
-func completionCommand(_ context.Context, sh *shell, words []string) error {
-	if len(words) != 1 || completionScripts[words[0]] == "" {
-		return ops.InputError("shell",
-			lang.Text{EN: "completion is for one shell, not %q", ZH: "一次只为一个 shell 生成补全，而不是 %q"}.With(strings.Join(words, " ")),
-			lang.Text{EN: "megatron-ops completion bash, zsh or fish", ZH: "megatron-ops completion bash、zsh 或 fish"})
-	}
-	_, err := io.WriteString(sh.out, completionScripts[words[0]])
+func completionCommand(_ context.Context, sh *shell, in completionIn) error {
+	_, err := io.WriteString(sh.out, completionScripts[in.Shell])
 	return err
 }
 
@@ -96,10 +96,8 @@ func (sh *shell) candidates(ctx context.Context, before []string, last string) [
 	if len(before) == 0 {
 		return sh.commandNames()
 	}
-	op, ok := operations.Lookup(before[0])
-	if before[0] == "watch" {
-		op, ok = watchOp(), true
-	}
+	c, _, ok := lookup(before)
+	op := c.Op
 	var params []ops.Param
 	if ok {
 		params = op.Params()
@@ -116,14 +114,11 @@ func (sh *shell) candidates(ctx context.Context, before []string, last string) [
 			return nil
 		}
 	}
-	if !ok && strings.HasPrefix(last, "-") {
-		return sh.surfaceFlags(before)
-	}
-	if !ok {
-		return sh.wordsAfter(before)
-	}
-	if strings.HasPrefix(last, "-") {
+	if ok && strings.HasPrefix(last, "-") {
 		return sh.flags(op)
+	}
+	if more := sh.wordsAfter(before); more != nil {
+		return more
 	}
 	for _, p := range params {
 		switch {
@@ -171,34 +166,23 @@ func (sh *shell) commandNames() (all []candidate) {
 	for _, op := range operations.All() {
 		all = append(all, candidate{op.Name, op.Summary.In(sh.lang)})
 	}
-	for _, s := range surfaces {
-		if !strings.Contains(s.name, " ") {
-			all = append(all, candidate{s.name, s.text.In(sh.lang)})
+	for _, c := range commands() {
+		if !strings.Contains(c.Name, " ") {
+			all = append(all, candidate{c.Name, c.Summary.In(sh.lang)})
 		}
 	}
 	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.word, b.word) })
 	return all
 }
 
-// wordsAfter returns the second words of a command that is not an operation.
+// wordsAfter returns the second words of a command whose name has two.
 func (sh *shell) wordsAfter(before []string) (all []candidate) {
 	if before[0] == "help" && len(before) == 1 {
 		return sh.commandNames()
 	}
-	for _, s := range surfaces {
-		if rest, ok := strings.CutPrefix(s.name, strings.Join(before, " ")+" "); ok {
-			all = append(all, candidate{rest, s.text.In(sh.lang)})
-		}
-	}
-	return all
-}
-
-// surfaceFlags returns the flags of a command that is not an operation.
-func (sh *shell) surfaceFlags(before []string) (all []candidate) {
-	if found := surfacesOf(before); len(found) == 1 {
-		for _, f := range found[0].flagFacts(sh.lang) {
-			all = append(all, candidate{f.Name, f.Value})
-		}
+	for _, c := range beginningWith(strings.Join(before, " ")) {
+		_, second, _ := strings.Cut(c.Name, " ")
+		all = append(all, candidate{second, c.Summary.In(sh.lang)})
 	}
 	return all
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 )
 
+// A demoIn names the folder to create in place of a demonstration.
+type demoIn struct {
+	Furnish string `help:"a new folder for the tutorial: a specification, and stand-ins for Megatron-LM and uv" zh:"为教程新建目录：作业规格，以及 Megatron-LM 与 uv 的替身"`
+}
+
 // demoCommand demonstrates the main job in a temporary folder. With --furnish it
 // creates such a folder and leaves the steps to the person.
-func demoCommand(ctx context.Context, sh *shell, words []string) error {
+func demoCommand(ctx context.Context, sh *shell, in demoIn) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	if len(words) > 0 && words[0] == "--furnish" {
-		return furnish(sh, words[1:], []string{self, demoLaunchWord})
-	}
-	if len(words) > 0 {
-		return ops.InputError(words[0],
-			lang.Text{EN: "demo accepts only --furnish FOLDER", ZH: "demo 只接受 --furnish 目录"},
-			lang.Text{EN: "megatron-ops demo, or megatron-ops demo --furnish try", ZH: "megatron-ops demo，或 megatron-ops demo --furnish try"})
+	if in.Furnish != "" {
+		return furnish(sh, in.Furnish, []string{self, demoLaunchWord})
 	}
 	dir, err := os.MkdirTemp("", "megatron-ops-demo-")
 	if err != nil {
@@ -52,11 +52,8 @@ func demoCommand(ctx context.Context, sh *shell, words []string) error {
 
 // furnish creates the demo's folder: a specification with two mistakes, and stand-ins
 // for uv and Megatron-LM.
-func furnish(sh *shell, words, self []string) error {
-	if len(words) != 1 {
-		return ops.InputError("--furnish", lang.Text{EN: "demo --furnish FOLDER: a new folder", ZH: "demo --furnish 目录：新目录的名字"}, lang.Text{EN: "for example: megatron-ops demo --furnish try", ZH: "例如 megatron-ops demo --furnish try"})
-	}
-	dir, err := filepath.Abs(words[0])
+func furnish(sh *shell, folder string, self []string) error {
+	dir, err := filepath.Abs(folder)
 	if err != nil {
 		return err
 	}
@@ -69,6 +66,6 @@ func furnish(sh *shell, words, self []string) error {
 	fmt.Fprintln(sh.out, lang.Text{
 		EN: "%s holds gpt-8b.yaml, Megatron-LM (a stand-in) and bin/uv (a stand-in). Go on with:\n  cd %[1]s && export PATH=$PWD/bin:$PATH MEGATRON_OPS_CLUSTER=local",
 		ZH: "%s 中有 gpt-8b.yaml、Megatron-LM（替身）和 bin/uv（替身）。接着执行：\n  cd %[1]s && export PATH=$PWD/bin:$PATH MEGATRON_OPS_CLUSTER=local",
-	}.With(words[0]).In(sh.lang))
+	}.With(folder).In(sh.lang))
 	return nil
 }

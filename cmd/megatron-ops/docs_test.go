@@ -167,8 +167,8 @@ func docsWorld(t *testing.T, text string) string {
 // Commands and flags that a sentence names exist.
 func TestTheDocsNameCommandsThatExist(t *testing.T) {
 	others := map[string]bool{}
-	for _, s := range surfaces {
-		first, _, _ := strings.Cut(s.name, " ")
+	for _, s := range commands() {
+		first, _, _ := strings.Cut(s.Name, " ")
 		others[first] = true
 	}
 	n := 0

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,15 +34,16 @@ var (
 	failed = lang.Text{EN: "wrong ", ZH: "有误  "}
 )
 
+// A doctorIn says how much doctor prints.
+type doctorIn struct {
+	Report bool `help:"one text for a ticket, without secrets" zh:"输出可附在工单中的一份文本，不含秘密"`
+}
+
 // doctor checks what the program depends on and says how to correct it. With --report
 // it prints everything as one text without secrets.
-func doctor(ctx context.Context, sh *shell, words []string) error {
-	report := false
-	if _, err := flags("doctor", words, func(f *flag.FlagSet) { f.BoolVar(&report, "report", false, "") }); err != nil {
-		return err
-	}
+func doctor(ctx context.Context, sh *shell, in doctorIn) error {
 	cfg, svc, checks := sh.examine(ctx)
-	if report {
+	if in.Report {
 		return sh.report(ctx, cfg, svc, checks)
 	}
 	return sh.drawChecks(checks)

@@ -5,49 +5,34 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/mcp/clients"
 )
 
-// The help of a command that is not an operation lists the flags that the command takes.
-func TestHelpListsEveryFlag(t *testing.T) {
-	t.Setenv(allowRoot, "1")
-	t.Setenv("MEGATRON_OPS_STATE_DIR", t.TempDir())
-	said := func(words ...string) string {
-		var out bytes.Buffer
-		run(t.Context(), words, streams{in: strings.NewReader(""), out: &out, err: &out})
-		return out.String()
-	}
-	flag := regexp.MustCompile(`--[a-z-]+`)
-	listed := 0
-	for _, s := range surfaces {
-		words := strings.Fields(s.name)
-		if s.name == "version" || s.name == "help" { // which do what they do whatever follows
-			continue
-		}
-		help := said(append(words, "--help")...)
-		require.Contains(t, help, "megatron-ops "+s.name)
-		require.Equal(t, help, said(append([]string{"help"}, words...)...))
-		_, takes, ok := strings.Cut(said(append(words, "--no-such-flag")...), s.name+" takes ")
-		if !ok {
-			continue
-		}
-		var lines []string
-		for _, l := range strings.Split(help, "\n")[1:] {
-			if name, is := strings.CutPrefix(l, "  --"); is {
-				name, _, _ = strings.Cut(name, " ")
-				lines = append(lines, "--"+name)
+// Every command that is not an operation has its words and flags described in both languages, and
+// `mcp config` knows every client.
+func TestHelpOfACommandHasBothLanguages(t *testing.T) {
+	for _, c := range commands() {
+		for _, p := range c.Params() {
+			require.NotEmpty(t, p.Help.EN, "%s %s", c.Name, p.Name)
+			require.Equal(t, lang.ZH, lang.Of(p.Help.ZH), "%s %s", c.Name, p.Name)
+			if p.Name == "client" {
+				require.Equal(t, clients.Names(), p.Enum)
 			}
 		}
-		slices.Sort(lines)
-		require.Equal(t, flag.FindAllString(takes, -1), lines, s.name)
-		listed++
+		for _, words := range []string{"help " + c.Name, c.Name + " --help"} {
+			var out, errs bytes.Buffer
+			require.Zero(t, run(t.Context(), strings.Fields(words), streams{in: strings.NewReader(""), out: &out, err: &errs}), words)
+			require.Contains(t, out.String(), "megatron-ops "+c.Name, words)
+			require.Empty(t, errs.String(), words)
+		}
 	}
-	require.GreaterOrEqual(t, listed, 8)
 }
 
 // A group of commands shows each of them.

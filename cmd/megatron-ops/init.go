@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,24 +23,23 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job/detect"
 )
 
+// An initIn says where the profile goes.
+type initIn struct {
+	Yes   bool   `help:"do not ask: accept every proposal" zh:"不询问，接受所有建议"`
+	As    string `help:"add the Slurm of SLURM_CONF to the file as a cluster of this name" zh:"把 SLURM_CONF 所指的 Slurm 以该名称加入文件"`
+	File  string `default:"megatron-ops.yaml" help:"the file to write, - to show it; megatron-ops.yaml where left out" zh:"要写的文件，- 表示只显示；默认 megatron-ops.yaml"`
+	Force bool   `help:"overwrite the file" zh:"覆盖已有文件"`
+}
+
 // initCommand examines the site, asks at a terminal what it cannot detect, and writes
 // the site's profile.
-func initCommand(ctx context.Context, sh *shell, words []string) error {
-	out, name := "megatron-ops.yaml", ""
-	force, yes := false, false
-	if _, err := flags("init", words, func(f *flag.FlagSet) {
-		f.StringVar(&out, "file", out, "")
-		f.StringVar(&name, "as", "", "")
-		f.BoolVar(&force, "force", false, "")
-		f.BoolVar(&yes, "yes", false, "")
-	}); err != nil {
-		return err
-	}
+func initCommand(ctx context.Context, sh *shell, in initIn) error {
+	out, name := in.File, in.As
 	if name != "" && !clusterName.MatchString(name) {
 		return &ops.Error{Code: ops.BadInput, Field: "as", Message: lang.Text{EN: "%q is not a valid name of a cluster", ZH: "%q 不能用作集群名"}.With(name), Fix: lang.Text{EN: "letters, digits and -, such as prod", ZH: "字母、数字与 -，例如 prod"}}
 	}
 	have, err := os.ReadFile(out)
-	if err == nil && !force && out != "-" && name == "" {
+	if err == nil && !in.Force && out != "-" && name == "" {
 		return &ops.Error{Code: ops.BadInput, Field: "file", Message: lang.Text{EN: "%s already exists", ZH: "%s 已存在"}.With(out), Fix: lang.Text{EN: "--force overwrites it, --as NAME adds this cluster to it, --file - shows the profile", ZH: "--force 覆盖它，--as NAME 把该集群加入其中，--file - 只显示配置"}}
 	}
 	bin, onPath := cluster.FindCommands(os.Environ())
@@ -67,7 +65,7 @@ func initCommand(ctx context.Context, sh *shell, words []string) error {
 		sh.note(programs(s.probes)+": ", s.message().In(sh.lang))
 	}
 	said := map[string]string{}
-	if !yes && isTerminal(sh.in) {
+	if !in.Yes && isTerminal(sh.in) {
 		if err := sh.askAboutSite(ctx, printed, said); err != nil {
 			return err
 		}

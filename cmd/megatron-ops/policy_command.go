@@ -27,14 +27,14 @@ var (
 	textMost = lang.Text{EN: "at most %d GPUs at once, %s GPU hours", ZH: "最多同时 %d 张 GPU，%s GPU 小时"}
 )
 
-// policyCommand implements `policy test FILE…`: it reports which specifications need an
+// A policyIn names the specifications to judge.
+type policyIn struct {
+	Files []string `arg:"" name:"file" help:"a specification to judge by the site's limits" zh:"要按站点限额判断的作业规格"`
+}
+
+// policyTest reports which specifications need an
 // operator's approval, and why. It exits with 3 if any does.
-func policyCommand(ctx context.Context, sh *shell, words []string) error {
-	if len(words) < 2 || words[0] != "test" {
-		return &ops.Error{Code: ops.BadInput, Field: "file", Message: lang.Text{
-			EN: "policy test FILE: the specifications to judge by the site's limits", ZH: "policy test 文件：要按站点限额判断的作业规格",
-		}}
-	}
+func policyTest(ctx context.Context, sh *shell, in policyIn) error {
 	cfg, err := loadConfig()
 	if err != nil {
 		return err
@@ -46,18 +46,18 @@ func policyCommand(ctx context.Context, sh *shell, words []string) error {
 	submit, _ := operations.Lookup("submit")
 	d, all := view.Doc{}, []policyAnswer{}
 	held := false
-	for _, file := range words[1:] {
+	for _, file := range in.Files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return &ops.Error{Code: ops.BadInput, Field: "file", Message: lang.Said(err), Fix: lang.Text{
 				EN: "name a specification that can be read", ZH: "请给出一个可读的作业规格文件",
 			}}
 		}
-		in := submit.NewIn()
-		if err := submit.Words(in, []string{"--yaml", string(text)}); err != nil {
+		asked := submit.NewIn()
+		if err := submit.Words(asked, []string{"--yaml", string(text)}); err != nil {
 			return err
 		}
-		use, _, err := policy.Of(ctx, &ops.Call{Service: svc}, in)
+		use, _, err := policy.Of(ctx, &ops.Call{Service: svc}, asked)
 		if err != nil {
 			return err
 		}

@@ -21,8 +21,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
-	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
-	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/internal/tree"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
@@ -49,32 +47,6 @@ type shell struct {
 	telemetry *telemetry // nil: nothing is sent
 	changed   bool       // an operation that changes something has succeeded
 	jobs      []string   // the jobs that its answers name
-}
-
-// A command implements a word that is not an operation. It gets the words after its
-// name.
-type command func(ctx context.Context, sh *shell, words []string) error
-
-func lookupCommand(name string) (command, bool) {
-	c, ok := map[string]command{
-		"mcp":        mcpCommand,
-		"serve":      serve,
-		"demo":       demoCommand,
-		"chat":       chatCommand,
-		"doctor":     doctor,
-		"init":       initCommand,
-		"skills":     skillsCommand,
-		"slack":      slackCommand,
-		"sudoers":    sudoersCommand,
-		"web":        webCommand,
-		"link":       linkCommand,
-		"policy":     policyCommand,
-		"backup":     backupCommand,
-		"watch":      watchCommand,
-		"completion": completionCommand,
-		"man":        manCommand,
-	}[name]
-	return c, ok
 }
 
 // run executes one command line and returns the exit code. It reports a panic as a bug,
@@ -171,55 +143,6 @@ func (sh *shell) setLang(v string) error {
 		return &ops.Error{Code: ops.BadInput, Field: "lang", Message: lang.Text{EN: "language %q is not supported", ZH: "不支持语言 %q"}.With(v), Fix: lang.Text{EN: "--lang en or --lang zh", ZH: "--lang en 或 --lang zh"}}
 	}
 	sh.lang, sh.langGiven = l, true
-	return nil
-}
-
-func (sh *shell) dispatch(ctx context.Context, words []string) error {
-	if len(words) == 0 {
-		return sh.help(nil)
-	}
-	name, rest := words[0], words[1:]
-	switch name {
-	case "help", "-h", "--help":
-		return sh.help(rest)
-	case "version", "--version":
-		sh.warnOfLang()
-		if sh.json {
-			return sh.printJSON(map[string]string{"version": version()})
-		}
-		fmt.Fprintln(sh.out, "megatron-ops", version())
-		return nil
-	}
-	if i := slices.IndexFunc(rest, func(w string) bool { return w == "-h" || w == "--help" || w == "--" }); i >= 0 && rest[i] != "--" {
-		return sh.help(append([]string{name}, rest[:i]...))
-	}
-	if c, ok := lookupCommand(name); ok {
-		return c(ctx, sh, rest)
-	}
-	if op, ok := operations.Lookup(name); ok {
-		return sh.runTraced(ctx, op, rest)
-	}
-	e := &ops.Error{Code: ops.BadInput, Field: "command", Message: lang.Text{EN: "there is no command %q", ZH: "没有命令 %q"}.With(name), Fix: lang.Text{EN: "see: megatron-ops help", ZH: "用法见：megatron-ops help"}}
-	if all := onceMore(name, rest); len(all) == 2 {
-		e.Fix = lang.Text{EN: "`megatron-ops %s` %s, `megatron-ops %s` %s", ZH: "`megatron-ops %s` %s，`megatron-ops %s` %s"}.
-			With(all[0].Command, all[0].Does, all[1].Command, all[1].Does)
-	} else if near := operations.Nearest(name); near != "" {
-		e.Fix = lang.Text{EN: "did you mean `megatron-ops %s`?", ZH: "是否想写 `megatron-ops %s`？"}.With(near)
-	}
-	return e
-}
-
-// onceMore returns the commands that run a job once more, where name asks for that. The job may be
-// named by any word that status takes, with flags around it.
-func onceMore(name string, rest []string) []ops.Rerun {
-	all := ops.OnceMore([]string{name})
-	operands := slices.DeleteFunc(slices.Clone(rest), func(word string) bool { return strings.HasPrefix(word, "-") })
-	switch {
-	case all == nil || len(operands) == 0:
-		return all
-	case len(operands) == 1:
-		return ops.Reruns(shellword.POSIX(operands[0]))
-	}
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -32,25 +31,13 @@ import (
 )
 
 // mcpCommand serves one agent on standard input and output.
-func mcpCommand(ctx context.Context, sh *shell, words []string) error {
-	if len(words) > 0 && words[0] == "config" {
-		return mcpConfig(sh, words[1:])
-	}
-	if len(words) > 0 && words[0] == "doctor" {
-		return mcpDoctor(ctx, sh, words[1:])
-	}
+func mcpCommand(ctx context.Context, sh *shell, in offerIn) error {
 	// The first call that needs the service reports a file that cannot be read: an
 	// agent shows that error, but not what a process prints as it ends.
 	cfg, _ := loadConfig()
-	offer := agentFlags{cfg.MCP}
-	rest, err := flags("mcp", words, offer.define)
+	offer, err := in.over(cfg.MCP)
 	if err != nil {
 		return err
-	}
-	if len(rest) > 0 {
-		return ops.InputError(rest[0],
-			lang.Text{EN: "mcp does not accept %q", ZH: "mcp 不认识 %q"}.With(rest[0]),
-			lang.Text{EN: "mcp, mcp config --client NAME, or mcp doctor", ZH: "用法：mcp、mcp config --client NAME 或 mcp doctor"})
 	}
 	service := sync.OnceValues(sh.service)
 	srv, err := mcp.NewServer(mcp.Config{
@@ -64,33 +51,54 @@ func mcpCommand(ctx context.Context, sh *shell, words []string) error {
 	return srv.ServeStdio(ctx, sh.in, sh.out)
 }
 
-// agentFlags are what the configuration offers to agents, and the flags that override
-// it.
-type agentFlags struct{ config.MCP }
-
-func (a *agentFlags) define(f *flag.FlagSet) {
-	f.BoolVar(&a.ReadOnly, "read-only", a.ReadOnly, "")
-	f.Func("toolsets", "", listFlag(&a.Toolsets))
-	f.Func("tools", "", listFlag(&a.Tools))
-	f.Func("roots", "", func(list string) error {
-		if err := listFlag(&a.Roots)(list); err != nil {
-			return err
-		}
-		for _, r := range a.Roots {
-			if !filepath.IsAbs(r) {
-				return lang.Text{EN: "%s is not an absolute path", ZH: "%s 不是绝对路径"}.Err(r)
-			}
-		}
-		return nil
-	})
+// An offerIn says what agents are offered, in place of what the configuration says.
+type offerIn struct {
+	ReadOnly *bool    `help:"offer no operation that changes something" zh:"不提供任何会改变状态的操作"`
+	Toolsets []string `help:"groups of tools to offer, with commas" zh:"要提供的工具组，用逗号分隔"`
+	Tools    []string `help:"further single operations to offer, with commas" zh:"另外提供的单个操作，用逗号分隔"`
+	Roots    []string `help:"folders below which agents may name files to read, with commas" zh:"智能体可读取其中文件的目录，用逗号分隔"`
 }
 
-// listFlag returns a flag function that replaces a list by words separated by commas.
-func listFlag(into *[]string) func(string) error {
-	return func(list string) error {
-		*into = strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
-		return nil
+// over returns c with what was given in its place.
+func (in offerIn) over(c config.MCP) (config.MCP, error) {
+	if in.ReadOnly != nil {
+		c.ReadOnly = *in.ReadOnly
 	}
+	if in.Toolsets != nil {
+		c.Toolsets = in.Toolsets
+	}
+	if in.Tools != nil {
+		c.Tools = in.Tools
+	}
+	if in.Roots != nil {
+		c.Roots = in.Roots
+	}
+	for _, r := range in.Roots {
+		if !filepath.IsAbs(r) {
+			return c, ops.InputError("roots", lang.Text{EN: "%s is not an absolute path", ZH: "%s 不是绝对路径"}.With(r), lang.Same("--roots /lustre/logs"))
+		}
+	}
+	return c, nil
+}
+
+// args returns the flags that say the same.
+func (in offerIn) args() (args []string) {
+	switch {
+	case in.ReadOnly == nil:
+	case *in.ReadOnly:
+		args = append(args, "--read-only")
+	default:
+		args = append(args, "--read-only=false")
+	}
+	for _, flag := range []struct {
+		name string
+		list []string
+	}{{"--toolsets", in.Toolsets}, {"--tools", in.Tools}, {"--roots", in.Roots}} {
+		if flag.list != nil {
+			args = append(args, flag.name, strings.Join(flag.list, ","))
+		}
+	}
+	return args
 }
 
 // logger writes to standard error: standard output belongs to answers.
@@ -102,24 +110,15 @@ func (sh *shell) logger() *slog.Logger {
 	return slog.New(sh.telemetry.withExport(slog.NewTextHandler(sh.err, &slog.HandlerOptions{Level: level})))
 }
 
-// serveFlags are the flags of serve.
-type serveFlags struct {
-	listen, pprof string
-	offer         agentFlags
-}
-
-func readServeFlags(words []string, cfg config.Config) (serveFlags, error) {
-	said := serveFlags{listen: "127.0.0.1:8080", offer: agentFlags{cfg.MCP}}
-	_, err := flags("serve", words, func(f *flag.FlagSet) {
-		f.StringVar(&said.listen, "listen", said.listen, "")
-		f.StringVar(&said.pprof, "pprof", "", "")
-		said.offer.define(f)
-	})
-	return said, err
+// A serveIn says where serve listens, and what it offers to agents.
+type serveIn struct {
+	Listen string `default:"127.0.0.1:8080" help:"address and port; 127.0.0.1:8080 where left out" zh:"监听地址与端口；默认 127.0.0.1:8080"`
+	Pprof  string `help:"serve Go's profiles at this loopback address" zh:"在该回环地址提供 Go 的性能剖析"`
+	offerIn
 }
 
 // serve serves Slack, agents and browsers over HTTP until ctx ends.
-func serve(ctx context.Context, sh *shell, words []string) error {
+func serve(ctx context.Context, sh *shell, in serveIn) error {
 	cfg, err := loadConfig()
 	if err != nil {
 		return err
@@ -130,24 +129,20 @@ func serve(ctx context.Context, sh *shell, words []string) error {
 	if _, err := readSecrets(); err != nil {
 		return err
 	}
-	said, err := readServeFlags(words, cfg)
-	if err != nil {
-		return err
-	}
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
-	d, err := newDaemon(sh, words, cfg)
+	d, err := newDaemon(sh, in.offerIn, cfg)
 	if err != nil {
 		return err
 	}
-	ln, err := net.Listen("tcp", said.listen)
+	ln, err := net.Listen("tcp", in.Listen)
 	if err != nil {
 		return &ops.Error{Code: ops.Failed, Field: "listen", Message: lang.Said(err), Fix: lang.Text{EN: "--listen another address or port", ZH: "请用 --listen 换一个地址或端口"}}
 	}
 	defer func() { _ = ln.Close() }() // Shutdown has closed it already after serving
-	if said.pprof != "" {
-		stop, err := serveProfiles(said.pprof, d.log)
+	if in.Pprof != "" {
+		stop, err := serveProfiles(in.Pprof, d.log)
 		if err != nil {
 			return err
 		}

@@ -39,8 +39,8 @@ import (
 // A daemon is the state that serve keeps while it runs, across reloads of its
 // configuration.
 type daemon struct {
-	sh       shell    // in the language before any file changed it
-	words    []string // serve's own flags, which override the file
+	sh       shell   // in the language before any file changed it
+	offer    offerIn // serve's own flags, which override the file
 	state    string
 	store    *store.Store
 	addr     net.Addr
@@ -74,7 +74,7 @@ type generation struct {
 // An mcpEndpoint is /mcp with its open sessions. It survives a reload that does not
 // change the settings it depends on.
 type mcpEndpoint struct {
-	offer   agentFlags
+	offer   config.MCP
 	access  mcp.HTTP
 	lang    lang.Lang
 	handler http.Handler
@@ -82,10 +82,10 @@ type mcpEndpoint struct {
 }
 
 // newDaemon opens what outlives reloads.
-func newDaemon(sh *shell, words []string, cfg config.Config) (*daemon, error) {
+func newDaemon(sh *shell, offer offerIn, cfg config.Config) (*daemon, error) {
 	text := slog.NewTextHandler(sh.err, nil)
 	logTelemetryErrors(slog.New(text), slog.LevelWarn)
-	d := &daemon{sh: *sh, words: words, log: slog.New(sh.telemetry.withExport(text)), own: prometheus.NewRegistry(), replaced: make(chan struct{}, 1)}
+	d := &daemon{sh: *sh, offer: offer, log: slog.New(sh.telemetry.withExport(text)), own: prometheus.NewRegistry(), replaced: make(chan struct{}, 1)}
 	svc, err := sh.serviceOf(cfg)
 	if err != nil {
 		return nil, err
@@ -345,11 +345,11 @@ func (d *daemon) slack(sh *shell, gen *generation) (*bot.Bot, error) {
 // agents returns the endpoint for agents: the current one if none of its settings has
 // changed.
 func (d *daemon) agents(cfg config.Config, l lang.Lang) (*mcpEndpoint, error) {
-	said, err := readServeFlags(d.words, cfg)
+	offer, err := d.offer.over(cfg.MCP)
 	if err != nil {
 		return nil, err
 	}
-	door := &mcpEndpoint{offer: said.offer, lang: l}
+	door := &mcpEndpoint{offer: offer, lang: l}
 	if door.access, err = mcpAccess(cfg.MCP, d.state); err != nil {
 		return nil, err
 	}

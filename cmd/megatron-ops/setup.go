@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -28,43 +27,17 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
-// flags parses the flags of a command that is not an operation.
-func flags(name string, words []string, define func(*flag.FlagSet)) (rest []string, err error) {
-	fs := flag.NewFlagSet(name, flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	define(fs)
-	err = fs.Parse(words)
-	if err == nil {
-		return fs.Args(), nil
-	}
-	// Package flag has no error types: the word at which it stopped tells which error
-	// it is.
-	stopped := words[len(words)-fs.NArg()-1]
-	given, value, valued := strings.Cut(strings.TrimLeft(stopped, "-"), "=")
-	e := &ops.Error{Code: ops.BadInput, Field: given, Message: lang.Said(err)}
-	switch f := fs.Lookup(given); {
-	case f == nil && strings.HasPrefix(stopped, "-"):
-		var known []string
-		fs.VisitAll(func(f *flag.Flag) { known = append(known, "--"+f.Name) })
-		e.Message = lang.Text{EN: "%s has no flag --%s", ZH: "%s 没有选项 --%s"}.With(name, given)
-		if len(known) > 0 {
-			e.Fix = lang.Text{EN: "%s takes %s", ZH: "%s 可用：%s"}.With(name, strings.Join(known, ", "))
-		}
-	case f != nil && !valued:
-		e.Message = lang.Text{EN: "--%s needs a value", ZH: "--%s 需要一个值"}.With(given)
-	case f != nil:
-		e.Message = lang.Text{EN: "%q is not a value for --%s", ZH: "%q 不是 --%s 的有效值"}.With(value, given)
-	}
-	return nil, e
+// A skillsIn says what to do with which skill.
+type skillsIn struct {
+	Do     string `arg:"" optional:"" enum:"list,show,export,eval" default:"list" help:"list the skills, show one, export one or all, or score answers" zh:"列出、查看、导出技能，或为回答评分"`
+	Name   string `arg:"" optional:"" help:"the skill; all exports every one" zh:"技能名；导出时 all 表示全部"`
+	Folder string `arg:"" optional:"" help:"where to export to" zh:"导出到的目录"`
 }
 
 // skillsCommand lists, shows, exports or evaluates the built-in skills.
-func skillsCommand(ctx context.Context, sh *shell, words []string) error {
-	if len(words) == 0 {
-		words = []string{"list"}
-	}
-	switch verb, rest := words[0], words[1:]; {
-	case verb == "list" && len(rest) == 0:
+func skillsCommand(ctx context.Context, sh *shell, in skillsIn) error {
+	switch named, folder := in.Name != "", in.Folder != ""; {
+	case in.Do == "list" && !named:
 		if sh.json {
 			return sh.printJSON(map[string]any{"skills": skillList()})
 		}
@@ -73,10 +46,10 @@ func skillsCommand(ctx context.Context, sh *shell, words []string) error {
 			s.Facts = append(s.Facts, view.Fact{Name: k.Name, Value: k.Description})
 		}
 		return sh.draw(view.Doc{Sections: []view.Section{s}})
-	case verb == "show" && len(rest) == 1:
-		k, ok := skills.Get(rest[0])
+	case in.Do == "show" && named && !folder:
+		k, ok := skills.Get(in.Name)
 		if !ok {
-			return noSkill(rest[0])
+			return noSkill(in.Name)
 		}
 		body := k.Body
 		if sh.lang == lang.ZH && k.BodyZH != "" {
@@ -87,10 +60,10 @@ func skillsCommand(ctx context.Context, sh *shell, words []string) error {
 		}
 		_, err := io.WriteString(sh.out, body)
 		return err
-	case verb == "eval" && len(rest) <= 1:
-		return evalSkills(ctx, sh, rest)
-	case verb == "export" && len(rest) == 2:
-		return exportSkill(rest[0], rest[1])
+	case in.Do == "eval" && !folder:
+		return evalSkills(ctx, sh, in.Name)
+	case in.Do == "export" && folder:
+		return exportSkill(in.Name, in.Folder)
 	}
 	return &ops.Error{Code: ops.BadInput, Message: lang.Text{EN: "skills list, skills show NAME, skills export NAME|all FOLDER, or skills eval [NAME]", ZH: "用法：skills list、skills show NAME、skills export NAME|all FOLDER 或 skills eval [NAME]"}}
 }
@@ -107,17 +80,17 @@ func skillList() []map[string]string {
 // evalSkills asks the skills' own questions and scores the answers of the built-in
 // answerer. If a model is configured, it also scores the model's answers without and
 // with the skills.
-func evalSkills(ctx context.Context, sh *shell, names []string) error {
+func evalSkills(ctx context.Context, sh *shell, name string) error {
 	all, err := eval.Load(eval.Questions)
 	if err != nil {
 		return err
 	}
-	if len(names) == 1 {
-		qs, ok := all[names[0]]
+	if name != "" {
+		qs, ok := all[name]
 		if !ok {
-			return noSkill(names[0])
+			return noSkill(name)
 		}
-		all = map[string][]eval.Question{names[0]: qs}
+		all = map[string][]eval.Question{name: qs}
 	}
 	answerers := []struct {
 		name  string
@@ -187,20 +160,18 @@ func exportSkill(name, dir string) error {
 	})
 }
 
-// slackCommand prints the app's manifest.
-func slackCommand(_ context.Context, sh *shell, words []string) error {
-	if len(words) == 0 || words[0] != "manifest" {
-		return &ops.Error{Code: ops.BadInput, Message: lang.Text{EN: "slack manifest [--url https://…]", ZH: "用法：slack manifest [--url https://…]"}}
-	}
-	url := ""
-	if _, err := flags("slack manifest", words[1:], func(f *flag.FlagSet) { f.StringVar(&url, "url", "", "") }); err != nil {
-		return err
-	}
+// A manifestIn says how Slack reaches the app.
+type manifestIn struct {
+	URL string `help:"the https address at which Slack reaches serve, without Socket Mode" zh:"不用 Socket Mode 时 Slack 访问 serve 的 https 地址" ex:"https://ops.example.org"`
+}
+
+// slackManifest prints the app's manifest.
+func slackManifest(_ context.Context, sh *shell, in manifestIn) error {
 	cfg, err := loadConfig()
 	if err != nil {
 		return err
 	}
-	m, err := install.Manifest(install.ManifestOptions{URL: url, Policy: slackPolicy(nil, cfg), Install: cfg.Slack.Install.URL})
+	m, err := install.Manifest(install.ManifestOptions{URL: in.URL, Policy: slackPolicy(nil, cfg), Install: cfg.Slack.Install.URL})
 	if err != nil {
 		return &ops.Error{Code: ops.BadInput, Field: "url", Message: lang.Said(err)}
 	}
@@ -208,16 +179,15 @@ func slackCommand(_ context.Context, sh *shell, words []string) error {
 	return err
 }
 
+// A sudoersIn names the two sides of the rule.
+type sudoersIn struct {
+	Login string `help:"the account that serve runs as" zh:"运行 serve 的账户"`
+	Group string `help:"the group of the people whom it may act as" zh:"可被代为执行的用户所在的组"`
+}
+
 // sudoersCommand prints the rule that lets the server's login act for people.
-func sudoersCommand(_ context.Context, sh *shell, words []string) error {
-	login, group := "", ""
-	if _, err := flags("sudoers", words, func(f *flag.FlagSet) {
-		f.StringVar(&login, "login", "", "")
-		f.StringVar(&group, "group", "", "")
-	}); err != nil {
-		return err
-	}
-	for field, name := range map[string]string{"login": login, "group": group} {
+func sudoersCommand(_ context.Context, sh *shell, in sudoersIn) error {
+	for field, name := range map[string]string{"login": in.Login, "group": in.Group} {
 		if !unixName.MatchString(name) {
 			return &ops.Error{Code: ops.BadInput, Field: field, Message: lang.Text{EN: "%q is not a valid name of a user or group", ZH: "%q 不是本系统中的名称"}.With(name), Fix: lang.Text{EN: "sudoers --login megatron-ops --group researchers", ZH: "例如：sudoers --login megatron-ops --group researchers"}}
 		}
@@ -235,7 +205,7 @@ func sudoersCommand(_ context.Context, sh *shell, words []string) error {
 	if len(helpers) == 0 {
 		helpers = []cluster.Helper{helperOf(config.Cluster{})}
 	}
-	rule, err := cluster.Sudoers(login, group, helpers)
+	rule, err := cluster.Sudoers(in.Login, in.Group, helpers)
 	if err != nil {
 		return &ops.Error{Code: ops.Failed, Field: "program", Message: lang.Said(err), Fix: lang.Text{EN: "install the package, or: install -o root -m 755 megatron-ops /usr/local/bin/", ZH: "请安装软件包，或执行：install -o root -m 755 megatron-ops /usr/local/bin/"}}
 	}
@@ -246,11 +216,13 @@ func sudoersCommand(_ context.Context, sh *shell, words []string) error {
 // unixName matches names that useradd and groupadd accept.
 var unixName = lazy.New(`^[a-z_][a-z0-9_-]{0,31}$`)
 
+// A linkIn is what Slack showed.
+type linkIn struct {
+	Code string `arg:"" help:"the code that /megatron link shows" zh:"/megatron link 显示的代码"`
+}
+
 // linkCommand writes a code's file on the cluster as the person who runs it.
-func linkCommand(ctx context.Context, sh *shell, words []string) error {
-	if len(words) != 1 {
-		return &ops.Error{Code: ops.BadInput, Field: "code", Message: lang.Text{EN: "link CODE: the code that /megatron link shows", ZH: "用法：link CODE，CODE 是 /megatron link 显示的代码"}}
-	}
+func linkCommand(ctx context.Context, sh *shell, in linkIn) error {
 	cfg, err := loadConfig()
 	if err != nil {
 		return err
@@ -258,7 +230,7 @@ func linkCommand(ctx context.Context, sh *shell, words []string) error {
 	if cfg.Slack.LinkDir == "" {
 		return &ops.Error{Code: ops.BadInput, Field: "slack.link_dir", Message: lang.Text{EN: "no folder for link codes is configured here", ZH: "这里没有配置存放绑定代码的目录"}, Fix: lang.Text{EN: "an operator sets slack.link_dir in /etc/megatron-ops/megatron-ops.yaml to a folder with mode 1777", ZH: "请管理员在 /etc/megatron-ops/megatron-ops.yaml 中把 slack.link_dir 设为权限 1777 的目录"}}
 	}
-	if err := linkFolder(cfg.Slack).Write(ctx, words[0]); err != nil {
+	if err := linkFolder(cfg.Slack).Write(ctx, in.Code); err != nil {
 		code := ops.Failed
 		if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
 			code = ops.BadInput
@@ -269,17 +241,28 @@ func linkCommand(ctx context.Context, sh *shell, words []string) error {
 	return nil
 }
 
+// A startIn says which server a client starts or reaches.
+type startIn struct {
+	URL string `help:"a server that runs already, instead of starting one" zh:"已在运行的服务的地址，不再另外启动"`
+	offerIn
+}
+
+// A configIn names the client to configure.
+type configIn struct {
+	Client string `enum:",claude,codex,gemini,cursor,vscode,opencode,goose" default:"" help:"only for this one" zh:"只输出该客户端的"`
+	startIn
+}
+
 // mcpConfig prints how a client starts this program, or connects to a running server
 // with the token that serve created, if this account may read it.
-func mcpConfig(sh *shell, words []string) error {
-	client := ""
-	start, err := mcpStart("mcp config", words, func(f *flag.FlagSet) { f.StringVar(&client, "client", "", "") })
+func mcpConfig(_ context.Context, sh *shell, in configIn) error {
+	start, err := in.start()
 	if err != nil {
 		return err
 	}
 	names := clients.Names()
-	if client != "" {
-		names = []string{client}
+	if in.Client != "" {
+		names = []string{in.Client}
 	}
 	for _, name := range names {
 		setup, err := clients.Config(name, start)
@@ -296,26 +279,9 @@ func mcpConfig(sh *shell, words []string) error {
 	return nil
 }
 
-// mcpStart returns how a client starts this program, or connects to a running server,
-// as the flags of a subcommand say.
-func mcpStart(name string, words []string, own func(*flag.FlagSet)) (clients.Start, error) {
-	start := clients.Start{Env: clients.PassedOn(os.Getenv)}
-	rest, err := flags(name, words, func(f *flag.FlagSet) {
-		own(f)
-		f.StringVar(&start.URL, "url", "", "")
-		for _, name := range []string{"toolsets", "tools", "roots"} {
-			f.Func(name, "", func(list string) error { start.Args = append(start.Args, "--"+name, list); return nil })
-		}
-		f.BoolFunc("read-only", "", func(string) error { start.Args = append(start.Args, "--read-only"); return nil })
-	})
-	if err != nil {
-		return start, err
-	}
-	if len(rest) > 0 {
-		return start, &ops.Error{Code: ops.BadInput, Field: rest[0], Message: lang.Text{EN: "mcp does not accept %q", ZH: "mcp 不认识 %q"}.With(rest[0]), Fix: lang.Text{
-			EN: "mcp config --client NAME, or mcp doctor", ZH: "mcp config --client 名称，或 mcp doctor",
-		}}
-	}
+// start returns how a client starts this program, or connects to a running server.
+func (in startIn) start() (start clients.Start, err error) {
+	start = clients.Start{Env: clients.PassedOn(os.Getenv), URL: in.URL, Args: in.args()}
 	if start.URL != "" {
 		if state, err := config.StateDir(os.Getenv); err == nil {
 			start.Token, _ = readToken(ownTokenFile(state), "mcp.tokens") // without a token its place stays open
@@ -327,8 +293,8 @@ func mcpStart(name string, words []string, own func(*flag.FlagSet)) (clients.Sta
 
 // mcpDoctor reports what coding agents will see: the server as they start or reach it,
 // and which clients are installed here.
-func mcpDoctor(ctx context.Context, sh *shell, words []string) error {
-	start, err := mcpStart("mcp doctor", words, func(*flag.FlagSet) {})
+func mcpDoctor(ctx context.Context, sh *shell, in startIn) error {
+	start, err := in.start()
 	if err != nil {
 		return err
 	}

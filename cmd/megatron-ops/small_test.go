@@ -87,7 +87,7 @@ func TestACodeIsWrittenOrItIsSaidWhoseFaultItIs(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, []byte("slack: {link_proof: file, link_dir: "+c.dir+"}\n"), 0o600))
 		t.Setenv("MEGATRON_OPS_CONFIG", file)
 		var out bytes.Buffer
-		err := linkCommand(t.Context(), &shell{streams: streams{out: &out}}, []string{c.code})
+		err := linkCommand(t.Context(), &shell{streams: streams{out: &out}}, linkIn{c.code})
 		if c.fails != "" {
 			require.Equal(t, c.fails, ops.AsError(err).Code, "%v", err)
 			require.Empty(t, out.String())

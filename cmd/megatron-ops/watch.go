@@ -18,21 +18,17 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// watchCommand is an alias of list --watch.
-func watchCommand(ctx context.Context, sh *shell, words []string) error {
-	return sh.operation(ctx, watchOp(), append([]string{"--watch"}, words...))
-}
-
-var watchSummary = lang.Text{
-	EN: "my jobs, or the named ones: iteration, loss and time left, kept up to date (list --watch)",
-	ZH: "我的作业或指定作业的迭代、损失与剩余时间，持续刷新（即 list --watch）",
-}
-
-// watchOp is the operation list under the name watch, for its help text.
-func watchOp() ops.Op {
+// watchCommand is list --watch under a name of its own.
+func watchCommand() command {
 	op, _ := operations.Lookup("list")
-	op.Name, op.Summary, op.Example, op.Examples = "watch", watchSummary, "watch", []string{"watch 4711"}
-	return op
+	op.Name, op.Example, op.Examples = "watch", "watch", []string{"watch 4711"}
+	op.Summary = lang.Text{
+		EN: "my jobs, or the named ones: iteration, loss and time left, kept up to date (list --watch)",
+		ZH: "我的作业或指定作业的迭代、损失与剩余时间，持续刷新（即 list --watch）",
+	}
+	return command{op, func(ctx context.Context, sh *shell, words []string) error {
+		return sh.operation(ctx, op, append([]string{"--watch"}, words...))
+	}}
 }
 
 // minPollPause is the shortest pause between two polls of the jobs. The pause is at

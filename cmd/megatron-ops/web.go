@@ -99,19 +99,24 @@ func providers(c config.Web, slack *bot.Bot) (map[string]web.OpenID, error) {
 // addressFile holds the page's URL, for the account that serves it.
 const addressFile = "web.url"
 
+// A webIn names the job whose page is opened.
+type webIn struct {
+	Job slurm.JobID `arg:"" optional:"" help:"the job whose page the link opens" zh:"链接所打开的作业"`
+}
+
 // webCommand prints a one-time link that signs in the account which serves the page, on
 // a job's page if one is named.
-func webCommand(ctx context.Context, sh *shell, words []string) error {
+func webCommand(ctx context.Context, sh *shell, in webIn) error {
 	to := ""
-	if len(words) > 1 || len(words) == 1 && !slurm.IsJobID(words[0]) {
+	if in.Job != "" && !slurm.IsJobID(string(in.Job)) {
 		return ops.InputError("job", lang.Text{EN: "web takes one job's id, or nothing", ZH: "web 只接受一个作业号，或不带参数"}, lang.Text{EN: "web 4711", ZH: "例如：web 4711"})
 	}
 	svc, err := sh.service()
 	if err != nil {
 		return err
 	}
-	if len(words) == 1 {
-		to = ops.JobPath(svc.Default, slurm.JobID(words[0]))
+	if in.Job != "" {
+		to = ops.JobPath(svc.Default, in.Job)
 	}
 	state, err := config.StateDir(os.Getenv)
 	if err != nil {

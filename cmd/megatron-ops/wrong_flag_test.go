@@ -22,9 +22,16 @@ func TestAWrongFlagOrWordIsToldInTheLanguageThatAFlagNames(t *testing.T) {
 
 		"retry 4711":          "`megatron-ops submit --from 4711` submits it as a new job, `megatron-ops requeue 4711` puts",
 		"resubmit":            "`megatron-ops submit --from JOB`",
-		"retry nightly --yes": "`megatron-ops submit --from nightly` submits it as a new job, `megatron-ops requeue nightly` puts",
+		"retry nightly --yes": "`megatron-ops submit --from nightly --yes` submits it as a new job, `megatron-ops requeue nightly --yes` puts",
 		"--lang zh 重试 4711_3": "`megatron-ops requeue 4711_3` 以原作业号重新排队",
 		"retry now please":    "see: megatron-ops help",
+
+		// A flag that only one of them takes, or none.
+		"retry 4711 --nodes 2":          `--nodes: there is no command "retry"; requeue has no flag --nodes: requeue takes --yes`,
+		"retry nightly --nodes 2 --yes": "try: `megatron-ops submit --from nightly --nodes 2 --yes` submits it as a new job\n",
+		"retry 4711 --nodez 2":          `--nodez: there is no command "retry"; submit has no flag --nodez`,
+		"retry 4711 --nodes two":        `nodes: there is no command "retry"; "two" is not a number of 0 or more`,
+		"--lang zh 重试 4711_3 --nodes 2": "没有命令 \"重试\"；requeue 没有选项 --nodes",
 	} {
 		var out, errs bytes.Buffer
 		require.Equal(t, 2, run(t.Context(), strings.Fields(line), streams{in: strings.NewReader(""), out: &out, err: &errs}), line)

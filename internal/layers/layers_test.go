@@ -123,7 +123,7 @@ var rooms = []room{
 		"bot/answer", "bot/incoming", "bot/people", "bot/record", "bot/reply", "bot/slacktest", "internal/account", "internal/linkproof", "internal/ops",
 		"internal/store",
 	}, "settings need no job, form or approval"},
-	{"bot/help", []string{"bot/answer", "bot/people", "bot/reply", "bot/typed", "internal/ops/..."}, "help does nothing but list what is possible"},
+	{"bot/help", []string{"bot/answer", "bot/people", "bot/reply", "bot/typed", "internal/ops/...", "slurm"}, "help does nothing but list what is possible"},
 	{"bot/terminal", []string{"bot/answer"}, "the terminal draws blocks without regard to their content"},
 	{"bot/...", append([]string{"bot"}, belowOps...), "Slack is a door: it uses operations and the packages below them, no back end, never MCP"},
 	{"mcp", []string{"mcp/...", "internal/ops/...", "internal/consent", "skills", "slurm", "internal/redact", "internal/store", "knowledge/...", "slurm/job"}, "MCP is a door, and never depends on Slack"},

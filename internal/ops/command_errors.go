@@ -85,8 +85,14 @@ func unknownFlagFix(o Op, model *kong.Application, words []string, flag string, 
 			ZH: "以短横线开头而又不是选项的内容请写在 -- 之后，例如：megatron-ops %s %s",
 		}.With(o.Name, withDashesBefore(words, flag))
 	}
+	if all := flagNames(model); len(all) > 0 && len(all) <= fewFlags {
+		return lang.Text{EN: "%s takes --%s", ZH: "%s 可用：--%s"}.With(o.Name, strings.Join(all, ", --"))
+	}
 	return otherwise
 }
+
+// fewFlags is how many flags an error lists at most.
+const fewFlags = 8
 
 // A typedValue reads a value as kong does, and describes a wrong value as an *Error.
 type typedValue struct{ mappers *kong.Registry }

@@ -43,8 +43,24 @@ func (o Op) Words(in any, words []string) error {
 	if err := switchBeforeValue(parser.Model, given); err != nil {
 		return err
 	}
-	if _, err := parser.Parse(given); err != nil {
+	read, err := parser.Parse(given)
+	if err != nil {
 		return wordsError(o, parser.Model, words, err)
+	}
+	if o.Effect == Destructive {
+		return emptyValue(read.Path)
+	}
+	return nil
+}
+
+// emptyValue returns an error if a flag was given an empty text. It would count as left out, and what
+// cannot be undone would go further than was said: all jobs end in place of a partition's.
+func emptyValue(path []*kong.Path) error {
+	for _, at := range path {
+		if f := at.Flag; f != nil && f.Target.Kind() == reflect.String && f.Target.Len() == 0 {
+			return InputError(fieldOf(f.Name), lang.Text{EN: "--%s was given an empty value", ZH: "--%s 的值为空"}.With(f.Name),
+				lang.Text{EN: "give it a value, or leave the flag out", ZH: "请给出值，或去掉该选项"})
+		}
 	}
 	return nil
 }

@@ -273,7 +273,7 @@ func TestReadersAreAnsweredTogetherAndWritersAlone(t *testing.T) {
 		"no view":                          {Read, nil, "asked", 1, false},
 		"a cluster that is away":           {Read, &countingView{err: gone, at: time.Now()}, "", 1, false},
 		"away, and never seen":             {Read, &countingView{err: gone}, "", 0, true},
-		"only the accounts are away":       {Read, &countingView{err: &slurm.AccountsError{Err: gone}, at: time.Now(), jobs: make([]slurm.Job, 2)}, "", 2, true},
+		"only the accounts are away":       {Read, &countingView{err: &slurm.AccountsError{Err: gone}, at: time.Now(), jobs: make([]slurm.Job, 2)}, "known", 2, true},
 		"an error of another kind is told": {Read, &countingView{err: errors.New("x"), at: time.Now()}, "", 0, true},
 	} {
 		here := &site{knownJobs: map[slurm.JobID]slurm.Job{"1": {ID: "1", Name: "asked"}}}
@@ -287,6 +287,10 @@ func TestReadersAreAnsweredTogetherAndWritersAlone(t *testing.T) {
 		if c.one != "" {
 			require.NoError(t, err, name)
 			require.Equal(t, c.one, j.Name, name)
+		}
+		if _, shown, err := call.ShownJob(t.Context(), "test", "1"); c.one == "known" {
+			require.NoError(t, err, name)
+			require.Equal(t, slurm.Job{ID: "1", Name: "known", Cluster: "test", State: slurm.Ended}, shown, "it has left the queue")
 		}
 		all, err := call.LookAll(t.Context(), here, slurm.Filter{})
 		require.Len(t, all, c.all, name)

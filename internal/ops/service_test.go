@@ -77,7 +77,7 @@ func TestAFlagOfMegatronsIsSaidToBeOne(t *testing.T) {
 		"--tensor-model-parallel-size --x": "-- --tensor-model-parallel-size, or",
 		"--bf16 yes":                       "-- --bf16, or",
 		"--nodes 2 --bf16":                 "-- --bf16, or",
-		"--frobnicate 4":                   "see: megatron-ops help train",
+		"--frobnicate 4":                   "train takes --nodes",
 		"--nods 4":                         "did you mean --nodes?",
 	} {
 		err := AsError(op.Words(op.NewIn(), strings.Fields(words)))

@@ -30,6 +30,7 @@ type attempt struct {
 // A timeline is the attempts at a run, oldest first.
 type timeline struct {
 	On       string
+	Lacks    string // why earlier attempts are missing; empty where they are not
 	From, To time.Time
 	Attempts []attempt
 }
@@ -38,18 +39,17 @@ type timeline struct {
 // unfinished.
 func (v *visit) attempts() error {
 	cluster, id := v.jobInPath()
-	_, j, err := v.call().Reading().Job(v.r.Context(), cluster, id)
+	_, j, err := v.call().Reading().ShownJob(v.r.Context(), cluster, id)
 	if err != nil {
 		return err
 	}
 	list, err := runAs[jobcontrol.ListOut](v, cluster, "list", "--all", "--user="+j.User, "--name="+j.Name)
-	if lacks := list.Lacks(); err == nil && lacks.EN != "" { // ended attempts cannot be shown
-		err = &ops.Error{Code: ops.Failed, Message: lacks}
-	}
 	if err != nil {
 		return err
 	}
-	return v.drawPart("attempts", timelineOf(cluster, j, list.Jobs, v.s.cfg.Service.Now()))
+	line := timelineOf(cluster, j, list.Jobs, v.s.cfg.Service.Now())
+	line.Lacks = list.Lacks().In(v.lang)
+	return v.drawPart("attempts", line)
 }
 
 // timelineOf arranges the jobs of one name. It includes here, however old it is.
@@ -101,7 +101,7 @@ func timelineOf(cluster string, here slurm.Job, jobs []slurm.Job, now time.Time)
 func (v *visit) specification() error {
 	cluster, id := v.jobInPath()
 	c := v.call().Reading()
-	_, j, err := c.Job(v.r.Context(), cluster, id)
+	_, j, err := c.ShownJob(v.r.Context(), cluster, id)
 	if err != nil {
 		return err
 	}

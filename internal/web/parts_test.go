@@ -111,6 +111,33 @@ func TestThePageOfJobsSaysThatTheAccountsAreAway(t *testing.T) {
 	require.NotContains(t, body, "accounts do not answer", "none of the running jobs is missing")
 }
 
+// Job asks the accounts for a job that has left the queue.
+func (s accountlessSite) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
+	j, err := s.Site.Job(ctx, id)
+	if err != nil || j.State.Ended() {
+		return slurm.Job{}, &slurm.AccountsError{Err: slurm.FromStderr("sacct", "sacct: error: Connection refused")}
+	}
+	return j, nil
+}
+
+// While the accounts are away, an ended job that was submitted from here has its page, and each
+// part of it shows what is known.
+func TestAnEndedJobHasItsPageWhileTheAccountsAreAway(t *testing.T) {
+	s := newSite(t)
+	s.svc.Clusters["test"] = accountlessSite{s.jobs}
+	b := s.as("alice")
+	_, body := b.get("/web/jobs/test/7")
+	require.Contains(t, body, "Connection refused", "a job that only the accounts know")
+	st, err := s.svc.Store()
+	require.NoError(t, err)
+	require.NoError(t, st.Adopt(t.Context(), store.Submission{Key: "k", Token: "k", Cluster: "test", JobID: "7", Owner: "alice", Name: "gpt", Spec: []byte("{}"), CreatedAt: s.svc.Now()}))
+	_, body = b.get("/web/jobs/test/7")
+	require.Contains(t, body, "how it ended is not known")
+	_, body = b.get("/web/jobs/test/7/attempts")
+	require.Contains(t, body, `href="/web/jobs/test/7"`)
+	require.Contains(t, body, "accounts do not answer")
+}
+
 // A pending job shows its expected start, a running job its actual start.
 func TestAJobsLife(t *testing.T) {
 	s := newSite(t)

@@ -64,7 +64,7 @@ var (
 var statesZH = map[slurm.State]string{
 	slurm.Pending: "排队中", slurm.Running: "运行中", slurm.Completed: "已完成", slurm.Failed: "失败", slurm.Cancelled: "已取消", slurm.Timeout: "超时",
 	slurm.Preempted: "被抢占", "OUT_OF_MEMORY": "内存不足", "NODE_FAIL": "节点故障", "BOOT_FAIL": "节点启动失败", "DEADLINE": "超过截止时间",
-	"COMPLETING": "收尾中", "CONFIGURING": "准备节点中", "SUSPENDED": "已挂起", "REQUEUED": "重新排队", "STOPPED": "已停止",
+	"COMPLETING": "收尾中", "CONFIGURING": "准备节点中", "SUSPENDED": "已挂起", "REQUEUED": "重新排队", "STOPPED": "已停止", slurm.Ended: "已结束",
 }
 
 // labels are the words of the templates, by key.

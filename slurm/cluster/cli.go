@@ -122,7 +122,7 @@ func (c *CLI) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 	}
 	rows, err = c.accounts(ctx, op, "--jobs="+string(id))
 	if err != nil {
-		return slurm.Job{}, err
+		return slurm.Job{}, &slurm.AccountsError{Err: err}
 	}
 	j, ok := slurm.Fold(id, rows)
 	if !ok && id.Array() != id {

@@ -190,7 +190,7 @@ func (r *REST) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 	}
 	past, err := r.accounts(ctx, op, "job/"+string(id.Array()))
 	if err != nil {
-		return slurm.Job{}, err
+		return slurm.Job{}, &slurm.AccountsError{Err: err}
 	}
 	j, ok := slurm.Fold(id, past)
 	if !ok {

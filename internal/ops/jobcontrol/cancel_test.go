@@ -75,6 +75,13 @@ func TestASignalIsSentAsAJobIsCancelled(t *testing.T) {
 	_, err = opstest.Do(t, c, Cancel(), "3", "--signal", "TERM", "--yes")
 	require.Equal(t, ops.NotAllowed, ops.AsError(err).Code)
 	require.Empty(t, s.sent)
+	for field, words := range map[string][]string{"signal": {"1", "--signal", ""}, "partition": {"--mine", "--partition="}} {
+		_, err = opstest.Do(t, c, Cancel(), append(words, "--yes")...)
+		require.Error(t, err, field)
+		require.Equal(t, ops.BadInput, ops.AsError(err).Code, field)
+		require.Equal(t, field, ops.AsError(err).Field)
+		require.False(t, s.KnownJobs["1"].State.Ended(), field)
+	}
 	out, err := opstest.Do(t, c, Cancel(), "1", "--signal", "sigterm", "--yes")
 	require.NoError(t, err)
 	require.Equal(t, []string{"TERM to 1"}, s.sent)

@@ -248,7 +248,7 @@ func Tone(s slurm.State) view.Tone {
 	switch {
 	case s == slurm.Completed || s == slurm.Running:
 		return view.Good
-	case s == slurm.Cancelled || s == slurm.Preempted || s == slurm.Timeout:
+	case s == slurm.Cancelled || s == slurm.Preempted || s == slurm.Timeout || s == slurm.Ended:
 		return view.Warn
 	case s.Ended():
 		return view.Bad

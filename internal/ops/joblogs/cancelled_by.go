@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/account"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -42,4 +43,9 @@ func InAccounts(ctx context.Context, cl ops.Cluster, id slurm.JobID) slurm.Job {
 	past, _ := cl.Past(ctx, slurm.Filter{IDs: []slurm.JobID{id}})
 	known, _ := slurm.Fold(id, past)
 	return known
+}
+
+// unaccounted says that the job's end is not known, after an answer from its files.
+func unaccounted(l lang.Lang) string {
+	return lang.Text{EN: "The job %s.", ZH: "作业%s。"}.With(slurm.Ended.Explain().Says).In(l)
 }

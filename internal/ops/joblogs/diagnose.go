@@ -52,6 +52,9 @@ type DiagnoseOut struct {
 	// OtherLimit is set where Slurm ended the job as at a time limit and it was still within
 	// its own: what that means, and what to do.
 	OtherLimit string `json:"other_limit,omitempty"`
+	// Unaccounted reports that the job has left the queue and Slurm's accounts, which know how it ended,
+	// do not answer: the report is from its files alone.
+	Unaccounted bool `json:"unaccounted,omitempty"`
 	// FailedTasks names the tasks of an array that failed, where several did: each is a run
 	// of its own, and the report is about one of them. MoreFailed is how many more there
 	// are, which `list JOB --state FAILED` names.
@@ -74,6 +77,9 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 	}
 	if o.NoLog.EN != "" { // before all that was concluded without one
 		d.Sections = append([]view.Section{{Text: lang.Text{EN: "No log was read: %s", ZH: "没有读取任何日志：%s"}.With(o.NoLog).In(l)}}, d.Sections...)
+	}
+	if o.Unaccounted {
+		d.Sections = append(d.Sections, view.Section{Text: unaccounted(l)})
 	}
 	if o.WaitsFor != "" {
 		again := lang.Text{EN: "The job is in the queue again and waits for %s; this was its run before.", ZH: "作业已重新排队，等待原因：%s；以上是其上一次运行。"}
@@ -108,13 +114,6 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 	}
 	return d
 }
-
-// tasksShown is how many failed tasks of an array are named to a person, tasksKept how many
-// the answer holds.
-const (
-	tasksShown = 8
-	tasksKept  = 50
-)
 
 // Diagnose returns the operation diagnose.
 func Diagnose() ops.Op {
@@ -246,6 +245,9 @@ func DiagnoseFailure(ctx context.Context, c *ops.Call, j slurm.Job) (DiagnoseOut
 	c = c.Reading() // shares the other readers' question, and has the job as last seen while Slurm is down
 	out, err := ops.FailureOf(ctx, c.Failures, j, c.Now(), func() (DiagnoseOut, error) {
 		found, _, err := findCause(ctx, c, DiagnoseIn{Target: string(j.ID), OnCluster: ops.OnCluster{Cluster: j.Cluster}})
+		if err == nil && found.Unaccounted { // the report would be kept
+			err = &ops.Error{Code: ops.Failed, Message: slurm.Ended.Explain().Says}
+		}
 		return found, err
 	})
 	if err == nil {
@@ -276,7 +278,7 @@ func findCause(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseOut
 	}
 	of, of.Cluster = j, cl.Name()
 	defer func() {
-		out.Page = c.JobPage(cl.Name(), j.ID)
+		out.Page, out.Unaccounted = c.JobPage(cl.Name(), j.ID), of.State == slurm.Ended
 		if err == nil && out.Class == outcome.SlurmCancelled {
 			out.CancelledBy = CancelledBy(ctx, cl, j)
 		}
@@ -292,10 +294,8 @@ func findCause(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseOut
 			return DiagnoseOut{}, of, notStarted(j, out.WaitsFor)
 		}
 		// What is to be explained is how the run before the requeue ended.
-		j.State, j.Reason = "ENDED", ""
-		if ends := Requeues(ctx, cl, j); len(ends) > 0 {
-			j.State = ends[len(ends)-1]
-		}
+		ends := append([]slurm.State{slurm.Ended}, Requeues(ctx, cl, j)...)
+		j.State, j.Reason = ends[len(ends)-1], ""
 	}
 	if len(paths) == 0 {
 		// A job whose log could not be opened leaves none: only Slurm's information is
@@ -323,27 +323,6 @@ func findCause(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseOut
 	}
 	c.Step(2, 3, "")
 	return out, of, nil
-}
-
-// failedTasks returns the tasks of an array that failed, if there are several, in the order
-// in which they ended.
-func failedTasks(ctx context.Context, cl ops.Cluster, array slurm.JobID) (ids []slurm.JobID) {
-	past, _ := cl.Past(ctx, slurm.Filter{IDs: []slurm.JobID{array}}) // the cause is told without them
-	past = slices.DeleteFunc(slices.Clone(past), func(r slurm.Job) bool { return r.ID.Array() != array || !r.State.Failed() })
-	if len(past) < 2 {
-		return nil
-	}
-	end := func(r slurm.Job) (at time.Time) {
-		if r.EndedAt != nil {
-			at = *r.EndedAt
-		}
-		return at
-	}
-	slices.SortStableFunc(past, func(a, b slurm.Job) int { return end(a).Compare(end(b)) })
-	for _, r := range past {
-		ids = append(ids, r.ID)
-	}
-	return ids
 }
 
 // Requeues returns how the earlier runs of a job ended that was requeued and has not ended.

@@ -50,6 +50,10 @@ type LogsOut struct {
 	Ranks []int    `json:"ranks,omitempty"`
 	Nodes []string `json:"nodes,omitempty"`
 
+	// Unaccounted reports that the job has left the queue and Slurm's accounts, which know how it ended,
+	// do not answer.
+	Unaccounted bool `json:"unaccounted,omitempty"`
+
 	asked    LogsIn
 	empty    slurm.State // the state of a job that has no line at all
 	streamed bool        // the lines were shown as they came
@@ -81,7 +85,7 @@ func logs(ctx context.Context, c *ops.Call, in LogsIn) (LogsOut, error) {
 	if err != nil {
 		return LogsOut{}, err
 	}
-	out := LogsOut{JobID: in.Job, asked: in, Lines: []diagnose.Line{}}
+	out := LogsOut{JobID: in.Job, Unaccounted: j.State == slurm.Ended, asked: in, Lines: []diagnose.Line{}}
 	if in.Follow {
 		return followLogs(ctx, c, cl, j, in, out)
 	}
@@ -307,6 +311,9 @@ func (o LogsOut) View(l lang.Lang) view.Doc {
 		if o.Pulse.MayHang {
 			d.Tone, d.Next = view.Warn, []string{"diagnose " + string(o.JobID)}
 		}
+	}
+	if o.Unaccounted {
+		d.Sections = append(d.Sections, view.Section{Text: unaccounted(l)})
 	}
 	switch {
 	case o.newest:

@@ -107,10 +107,10 @@ func allocationFor(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.Jo
 	return &allocation{Cluster: cl, launcher: l, job: id, spec: s}, s, nil
 }
 
-// JobOrStep is ops.Call.Job that also accepts a step's id.
+// JobOrStep is ops.Call.ShownJob that also accepts a step's id.
 func JobOrStep(ctx context.Context, c *ops.Call, on string, id slurm.JobID) (ops.Cluster, slurm.Job, error) {
 	if !slurm.IsStepID(string(id)) {
-		return c.Job(ctx, on, id)
+		return c.ShownJob(ctx, on, id)
 	}
 	cl, err := c.Cluster(on)
 	if err != nil {
