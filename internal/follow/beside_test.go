@@ -367,8 +367,7 @@ func TestARunAtItsTimeLimitGoesOn(t *testing.T) {
 func TestARunWhoseCauseCameTwiceStays(t *testing.T) {
 	l, _, _ := newQueue(t, `{"retry":{"max":3}}`)
 	r := report.Report{Class: outcome.NCCLIB, RootLine: "port 1 of mlx5_0 is down", Retry: true}
-	sub, _, ok := specOf(t.Context(), l.st, l.job)
-	require.True(t, ok)
+	sub, _ := specOf(t.Context(), l.st, l.job)
 	lineage, _ := lineageOf(sub)
 	again, err := l.f.sameCause(t.Context(), l.st, lineage, "1", r, "")
 	require.NoError(t, err)
