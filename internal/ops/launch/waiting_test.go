@@ -59,6 +59,10 @@ func TestAWaitingJobIsTriedWithLess(t *testing.T) {
 	_, err = TryEarlierStart(t.Context(), c, cl, slurm.Job{ID: "8", State: slurm.Pending, GPUs: 3, NumNodes: 2})
 	require.NoError(t, err)
 	require.Equal(t, []string{"--nodes=2"}, cl.asked[0].Args, "GPUs that the nodes do not share evenly are left to the script")
+	cl.asked = nil
+	_, err = TryEarlierStart(t.Context(), c, cl, slurm.Job{ID: "8", State: slurm.Pending, Partition: "cpu"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"--partition=cpu"}, cl.asked[0].Args, "no GPUs are asked for where the job has none")
 	cl.start, cl.asked = time.Time{}, nil
 	out, err = TryEarlierStart(t.Context(), c, cl, slurm.Job{ID: "8", State: slurm.Pending, GPUs: 3})
 	require.NoError(t, err)
