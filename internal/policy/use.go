@@ -446,7 +446,7 @@ func Tasks(array string) (all, atOnce int, known bool) {
 		if stepped {
 			step, err3 = strconv.Atoi(strings.TrimSpace(by))
 		}
-		if err != nil || err2 != nil || err3 != nil || from < 0 || to < from || step < 1 {
+		if err != nil || err2 != nil || err3 != nil || to < from || step < 1 {
 			all, known = all+1, false
 			continue
 		}
