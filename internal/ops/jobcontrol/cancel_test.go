@@ -162,6 +162,9 @@ func TestOnesOwnJobsAreEndedTogether(t *testing.T) {
 		c.Confirmed, c.Shown = tt.agreed != "", tt.agreed
 		out, err := cancel(t.Context(), c, tt.in)
 		require.Equal(t, tt.ends, s.cancelled)
+		for _, j := range out.Jobs {
+			require.Equal(t, j.JobID != tt.refuses, j.Cancelled, j.JobID)
+		}
 		require.Equal(t, len(tt.ends) > 0 && tt.refuses == "", out.Cancelled)
 		if tt.refuses == "" {
 			require.NoError(t, err)
