@@ -99,6 +99,12 @@ func TestAWaitingJobIsToldWhatStartsSooner(t *testing.T) {
 	require.False(t, hint("Priority"), "asked a moment ago")
 	require.Equal(t, asked, q.asked)
 
+	q.jobs = nil
+	clear(l.f.asked)
+	require.True(t, hint("Priority"), "a question without an answer is one, too")
+	require.Empty(t, *told)
+	q.jobs = []slurm.Job{j}
+
 	l.f.asked[key("bench", "78")] = time.Now().Add(-hintInterval)
 	require.True(t, hint("Resources"))
 	require.Len(t, *told, 1)
