@@ -120,7 +120,10 @@ func TestAFormBegunWithARecipeIsJudgedAtItsFields(t *testing.T) {
 		require.NotContains(t, slacktest.JSON(form), "No problems found")
 		values["args"] = goodForm["args"]
 		change(s, form, "form_check", "check", values)
-		shownView(s, form["id"], "No problems found", "2 × 8 GPUs · 16 GPU hours at most · about")
+		form = shownView(s, form["id"], "No problems found", "2 × 8 GPUs · 16 GPU hours at most · about")
+		values["time"] = ""
+		change(s, form, "form_check", "check", values)
+		shownView(s, form["id"], "2 × 8 GPUs · as long as the partition allows · about")
 	})
 }
 

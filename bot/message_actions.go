@@ -100,13 +100,8 @@ func (b *Bot) namedIn(ctx context.Context, a incoming.Ask, c *ops.Call, text str
 	}
 	names := typed.PossibleJobNames(text)
 	recent, _ := b.recentJobs(ctx, a, c)
-	if j, ok := firstNamed(recent, names); ok {
-		return jobRef{j.Cluster, j.ID}, true
-	}
-	if j, ok := firstNamed(b.jobsWithCards(ctx, a.Team), names); ok {
-		return jobRef{j.Cluster, j.ID}, true
-	}
-	return jobRef{}, false
+	j, ok := firstNamed(slices.Concat(recent, b.jobsWithCards(ctx, a.Team)), names)
+	return jobRef{j.Cluster, j.ID}, ok
 }
 
 // jobsWithCards returns the jobs that have cards in a workspace, newest first.

@@ -52,3 +52,20 @@ func TestDiagnoseThisTakesAJobOrALog(t *testing.T) {
 		answer("holds no job and no log")
 	})
 }
+
+// A message without a word has nothing to lint, and an action that this version does not know is
+// not answered.
+func TestAMessagesMenuWithoutAnythingToDo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		for _, action := range []string{"summarize_message", "lint_message"} {
+			s.Interact(map[string]any{
+				"type": "message_action", "callback_id": action, "channel": map[string]any{"id": "C1"}, "message": map[string]any{"ts": "1.1", "text": " "},
+			})
+		}
+		require.Equal(t, "U1", s.said("contains nothing that can be checked").Only)
+		synctest.Wait()
+		require.Len(t, s.State().Messages, 1)
+	})
+}

@@ -97,8 +97,8 @@ func (b *Bot) submissionOf(ctx context.Context, key string) (store.Submission, b
 func (b *Bot) unknownOutcome(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Call, in any) (owed []store.SlackMessage, ok bool) {
 	key := ops.TextNamed(in, "idempotency_key")
 	cluster := cmp.Or(t.Cluster, c.Default)
-	sub, found := b.submissionOf(ctx, c.Who.User+"/"+cluster+"/"+key)
-	if key == "" || !found || sub.State != store.Submitting || a.Terminal != nil {
+	sub, _ := b.submissionOf(ctx, c.Who.User+"/"+cluster+"/"+key)
+	if sub.State != store.Submitting || a.Terminal != nil {
 		return nil, false
 	}
 	o := openSubmission{Call: t, Ask: a, Key: sub.Key, Name: sub.Name, Cluster: sub.Cluster, Lang: c.Lang}

@@ -92,3 +92,14 @@ func TestAWishToStartARunLeadsToTheForm(t *testing.T) {
 		require.NotContains(t, text(st.Messages[before]), "Start a run of", "a question is a question")
 	})
 }
+
+// A number in a question that is no job of the cluster's is a number, and the question is answered.
+func TestANumberThatIsNoJobIsPartOfAQuestion(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		s.Event(map[string]any{"type": "message", "channel_type": "im", "user": "U1", "channel": "DU1", "ts": "1.1", "text": "what is a good loss at iteration 5999?"})
+		st := s.Wait("an answer", func(st slacktest.State) bool { return len(st.Messages) > 0 })
+		require.NotContains(t, text(st.Messages[0]), "5999 is not known")
+	})
+}

@@ -33,6 +33,27 @@ func numbered(n int) string {
 	return b.String()
 }
 
+// A page of the logs is of one rank or node where the address says so, and each line says its rank.
+func TestAPageOfOneRank(t *testing.T) {
+	c := logged(t, "0: one\n3: two\n[rank3]: three\n0: four\n")
+	for query, has := range map[string][2]string{"": {"[rank 3]", "one"}, "?rank=3": {"[rank 3]", "two"}, "?rank=0": {"[rank 0]", "four"}} {
+		text, problem := c.read("megatron-ops://jobs/4711/logs" + query)
+		require.Empty(t, problem, query)
+		for _, part := range has {
+			require.Contains(t, text, part, query)
+		}
+		require.Equal(t, query != "?rank=3", strings.Contains(text, "one"), query)
+		require.Equal(t, query != "?rank=0", strings.Contains(text, "two"), query)
+	}
+	_, problem := c.read("megatron-ops://jobs/4711/logs?rank=x")
+	require.Contains(t, problem, "rank")
+	require.Contains(t, problem, "number")
+	for node, has := range map[string]bool{"n1": true, "n2": false} {
+		text, problem := c.read("megatron-ops://jobs/4711/logs?node=" + node)
+		require.Equal(t, has, strings.Contains(text+problem, "one"), "ranks 0 to 7 run on n1")
+	}
+}
+
 func TestLogsComeNewestFirstCutAndPaged(t *testing.T) {
 	c := logged(t, numbered(5000))
 	r := c.do("logs", `{"job":"4711"}`)

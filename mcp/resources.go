@@ -123,10 +123,7 @@ func (s *Server) contents(ctx context.Context, uri, mime string, read func() (st
 
 // run runs a reading operation for a resource or a completion.
 func (s *Server) run(ctx context.Context, name string, a map[string]any) (ops.Op, any, error) {
-	o, ok := operations.Lookup(name)
-	if !ok || o.Effect != ops.Read {
-		return o, nil, &ops.Error{Code: ops.NotFound, Message: lang.Text{EN: "there is nothing to read here", ZH: "这里没有可读取的内容"}}
-	}
+	o, _ := operations.Lookup(name)
 	if e := s.grant(ctx).scope(o); e != nil {
 		return o, nil, e
 	}
@@ -207,17 +204,10 @@ func (s *Server) readLogs(ctx context.Context, a args) (string, error) {
 			lang.Text{EN: "use 0 for the newest lines, 1 for those before them", ZH: "0 表示最新的行，1 表示其之前的行"})
 	}
 	in := map[string]any{"job": a["job"], "tail": (page + 1) * pageLines}
-	if a["rank"] != "" {
-		rank, err := strconv.Atoi(a["rank"])
-		if err != nil {
-			return "", ops.InputError("rank",
-				lang.Text{EN: "%q is not a rank", ZH: "%q 不是 rank 编号"}.With(a["rank"]),
-				lang.Text{EN: "use a number such as 3", ZH: "请使用数字，例如 3"})
+	for _, only := range []string{"rank", "node"} {
+		if a[only] != "" {
+			in[only] = a[only]
 		}
-		in["rank"] = rank
-	}
-	if a["node"] != "" {
-		in["node"] = a["node"]
 	}
 	_, out, err := s.run(ctx, "logs", in)
 	if err != nil {

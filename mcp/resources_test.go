@@ -143,6 +143,10 @@ func TestCompletion(t *testing.T) {
 	require.Contains(t, complete(`{"type":"ref/prompt","name":"launch-run"}`, "skill", "run", `{}`), "run-on-slurm")
 	template := `{"type":"ref/resource","uri":"megatron-ops://jobs/{job}/logs{?page,rank,node}"}`
 	require.Equal(t, []any{"n1", "n2"}, complete(template, "node", "", `{"job":"4711"}`))
+	require.Empty(t, complete(template, "node", "", `{}`), "of no job")
+	require.Contains(t, complete(`{"type":"ref/resource","uri":"skill://{name}/{+file}"}`, "file", "", `{"name":"run-on-slurm"}`), "SKILL.md")
+	require.Equal(t, []any{"nan.context-parallel"}, complete(`{"type":"ref/resource","uri":"card://{card}"}`, "card", "nan.context-p", `{}`))
+	require.NotEmpty(t, complete(`{"type":"ref/resource","uri":"megatron-ops://rules/{id}"}`, "id", "", `{}`))
 }
 
 func TestSubscribersHearOfAChangedJob(t *testing.T) {

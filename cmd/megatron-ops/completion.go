@@ -250,10 +250,7 @@ func (sh *shell) clusterNames() (all []candidate) {
 // under key in its JSON output: the field id, described by the fields means. It returns
 // nil if the cluster does not answer.
 func (sh *shell) rowCandidates(ctx context.Context, operation, key, id string, means ...string) (all []candidate) {
-	op, ok := operations.Lookup(operation)
-	if !ok {
-		return nil
-	}
+	op, _ := operations.Lookup(operation)
 	call, err := sh.call()
 	if err != nil {
 		return nil
@@ -262,13 +259,9 @@ func (sh *shell) rowCandidates(ctx context.Context, operation, key, id string, m
 	if err != nil {
 		return nil
 	}
-	doc, err := json.Marshal(out)
-	if err != nil {
-		return nil
-	}
 	var lists map[string]json.RawMessage
 	var rows []map[string]any
-	if json.Unmarshal(doc, &lists) != nil || json.Unmarshal(lists[key], &rows) != nil {
+	if doc, err := json.Marshal(out); err != nil || json.Unmarshal(doc, &lists) != nil || json.Unmarshal(lists[key], &rows) != nil {
 		return nil
 	}
 	for _, row := range rows {

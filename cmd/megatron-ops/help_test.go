@@ -35,6 +35,21 @@ func TestHelpOfACommandHasBothLanguages(t *testing.T) {
 	}
 }
 
+// The help of an operation shows its arguments, its flags by both names, and their choices.
+func TestHelpOfAnOperation(t *testing.T) {
+	for command, has := range map[string][]string{
+		"plan":  {"megatron-ops plan [job.yaml]", "\n  -f, --file ", "\n  -N, --nodes ", "\n  --worktree ", "\n  --batch "},
+		"image": {"megatron-ops image ", "\n  --worktree "},
+		"hold":  {"megatron-ops hold <job>"},
+	} {
+		var out bytes.Buffer
+		require.Zero(t, run(t.Context(), []string{command, "--help"}, streams{in: strings.NewReader(""), out: &out, err: &out}))
+		for _, part := range has {
+			require.Contains(t, out.String(), part)
+		}
+	}
+}
+
 // A group of commands shows each of them.
 func TestHelpOfAGroup(t *testing.T) {
 	for _, words := range [][]string{{"slack", "--help"}, {"help", "slack"}} {

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -73,4 +75,28 @@ func TestWhereAPageIsServed(t *testing.T) {
 		require.NoError(t, err, c.at)
 		require.Equal(t, c.is, page != nil, "%q at %s", c.url, c.at)
 	}
+}
+
+// web prints a link to the page that this account serves: the list, or one job.
+func TestALinkToTheOwnPage(t *testing.T) {
+	state := t.TempDir()
+	t.Setenv("MEGATRON_OPS_STATE_DIR", state)
+	t.Setenv("MEGATRON_OPS_CLUSTER", localCluster)
+	said := func(words ...string) (int, string) {
+		var out bytes.Buffer
+		code := run(t.Context(), append([]string{"web"}, words...), streams{in: strings.NewReader(""), out: &out, err: &out})
+		return code, out.String()
+	}
+	code, text := said()
+	require.NotZero(t, code)
+	require.Contains(t, text, "this account serves no page")
+	require.NoError(t, os.WriteFile(filepath.Join(state, addressFile), []byte("http://127.0.0.1:8000\n"), 0o600))
+	for word, to := range map[string]string{"": "%2Fweb%2Fjobs", "4711": "%2Fweb%2Fjobs%2Flocal%2F4711"} {
+		code, text = said(strings.Fields(word)...)
+		require.Zero(t, code, text)
+		require.Regexp(t, `^http://127\.0\.0\.1:8000/web/login\?ticket=\w+&to=`+to+`\n$`, text)
+	}
+	code, text = said("4711", "4712")
+	require.NotZero(t, code)
+	require.Contains(t, text, "web takes one job's id, or nothing")
 }

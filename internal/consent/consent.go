@@ -227,9 +227,6 @@ func Digest(script string) string {
 // compareWithLast finds the differences from the person's last completed run of this
 // name.
 func (r *Request) compareWithLast(ctx context.Context, call *ops.Call, full job.Spec) {
-	if call.Who.User == "" {
-		return
-	}
 	st, err := call.Store()
 	if err != nil {
 		return

@@ -222,6 +222,55 @@ func TestAChangeShowsOldAndNew(t *testing.T) {
 	require.NotContains(t, view.Markdown(view.Doc{Sections: r.Sections(lang.EN)}), "no run of this name", "it is no new run")
 }
 
+// A job is cancelled with all that is known of it in view; one that has ended, and somebody else's,
+// is not asked about.
+func TestWhichCancelIsAskedAbout(t *testing.T) {
+	c, _ := call(t)
+	r := request(t, c, "cancel", `{"job":"4712"}`)
+	require.Contains(t, r.Headline.EN, "cancel: cancelling 4712")
+	require.Contains(t, r.Text(), `job 4712 "moe\u202e" of ada: PENDING, 4 nodes, 32 GPUs`)
+	o, _ := operations.Lookup("cancel")
+	for id, code := range map[string]ops.Code{"4700": "", "4711": ops.NotAllowed} {
+		in := o.NewIn()
+		require.NoError(t, ops.Decode([]byte(`{"job":"`+id+`"}`), in, nil))
+		_, stop, err := consent.Of(t.Context(), c, o, in)
+		require.NotNil(t, stop, id)
+		if code == "" {
+			require.NoError(t, err)
+		} else {
+			require.Equal(t, code, ops.AsError(err).Code)
+		}
+	}
+}
+
+// A yes to a change of a job covers what was shown, and no more where the job has grown since. A
+// script binds its own size.
+func TestAYesCoversNoMoreThanWasShown(t *testing.T) {
+	c, _ := call(t)
+	require.Nil(t, request(t, c, "submit", `{"spec":`+spec+`}`).Most())
+	require.Nil(t, request(t, c, "hold", `{"job":"4712"}`).Most(), "it takes nothing")
+	given := `{"job":"4712","time":"3:00:00"}`
+	shown := request(t, c, "update", given).Most()
+	require.Equal(t, &ops.Size{GPUs: 32, Hours: 3, GPUHours: 96}, shown)
+	o, _ := operations.Lookup("update")
+	in := o.NewIn()
+	require.NoError(t, ops.Decode([]byte(given), in, nil))
+	require.NoError(t, consent.StillWithin(t.Context(), c, in, shown))
+	require.NoError(t, consent.StillWithin(t.Context(), c, in, nil), "nothing was shown that could grow")
+	err := consent.StillWithin(t.Context(), c, in, &ops.Size{GPUs: 16, Hours: 3, GPUHours: 48})
+	require.Equal(t, ops.NotAllowed, ops.AsError(err).Code)
+	require.ErrorContains(t, err, "more now than the request showed: 32 GPUs at once, 3 hours each job")
+}
+
+// A headline says how often a job runs.
+func TestAHeadlineCountsTheJobs(t *testing.T) {
+	c, _ := call(t)
+	const one = `submit "gpt": 2 nodes × 8 GPUs × 02:00:00 = 32 GPU hours`
+	for more, says := range map[string]string{`"array":"1-10%2"`: one + ", for each task of the array 1-10%2", `"chain":3`: one + ", 3 jobs one after another", `"comment":"x"`: one} {
+		require.Equal(t, says, request(t, c, "submit", `{"spec":`+strings.Replace(spec, `"name":"gpt"`, `"name":"gpt",`+more, 1)+`}`).Headline.EN)
+	}
+}
+
 func TestAJobThatWaitsRunsForNoTime(t *testing.T) {
 	c, _ := call(t)
 	own := request(t, c, "hold", `{"job":"4712"}`)

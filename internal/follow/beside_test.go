@@ -99,6 +99,12 @@ func TestAWaitingJobIsToldWhatStartsSooner(t *testing.T) {
 	require.False(t, hint("Priority"), "asked a moment ago")
 	require.Equal(t, asked, q.asked)
 
+	q.jobs = nil
+	clear(l.f.asked)
+	require.True(t, hint("Priority"), "a question without an answer is one, too")
+	require.Empty(t, *told)
+	q.jobs = []slurm.Job{j}
+
 	l.f.asked[key("bench", "78")] = time.Now().Add(-hintInterval)
 	require.True(t, hint("Resources"))
 	require.Len(t, *told, 1)
@@ -367,8 +373,7 @@ func TestARunAtItsTimeLimitGoesOn(t *testing.T) {
 func TestARunWhoseCauseCameTwiceStays(t *testing.T) {
 	l, _, _ := newQueue(t, `{"retry":{"max":3}}`)
 	r := report.Report{Class: outcome.NCCLIB, RootLine: "port 1 of mlx5_0 is down", Retry: true}
-	sub, _, ok := specOf(t.Context(), l.st, l.job)
-	require.True(t, ok)
+	sub, _ := specOf(t.Context(), l.st, l.job)
 	lineage, _ := lineageOf(sub)
 	again, err := l.f.sameCause(t.Context(), l.st, lineage, "1", r, "")
 	require.NoError(t, err)

@@ -25,8 +25,8 @@ const queueDelay = 2 * time.Minute
 // followed and reported like the first, in the same thread. It looks in the known
 // queue, where the next job waits for the end of this one.
 func (f *Follower) adoptNext(ctx context.Context, st *store.Store, j slurm.Job) {
-	sub, s, ok := specOf(ctx, st, j)
-	if !ok || s.Chain == nil {
+	sub, s := specOf(ctx, st, j)
+	if s.Chain == nil {
 		return
 	}
 	first, n := linkOf(sub)

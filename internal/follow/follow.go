@@ -287,8 +287,8 @@ func (f *Follower) diagnosis(ctx context.Context, j slurm.Job) *report.Report {
 // awaitArtifact cancels a job once its artifact exists, if its specification asks for
 // that, so that its nodes are free.
 func (f *Follower) awaitArtifact(ctx context.Context, st *store.Store, j slurm.Job) {
-	sub, s, ok := specOf(ctx, st, j)
-	if !ok || s.Artifact.Path == "" || s.Artifact.Cancel == nil || !*s.Artifact.Cancel {
+	sub, s := specOf(ctx, st, j)
+	if s.Artifact.Path == "" || s.Artifact.Cancel == nil || !*s.Artifact.Cancel {
 		return
 	}
 	k := key(j.Cluster, j.ID)
@@ -328,13 +328,14 @@ func owner(sub store.Submission) ops.Caller {
 	return ops.Caller{Surface: ops.Watcher, ID: sub.AskedBy, User: sub.Owner}
 }
 
-func specOf(ctx context.Context, st *store.Store, j slurm.Job) (store.Submission, job.Spec, bool) {
+// specOf returns a job's submission and specification. The specification of a job that was
+// not submitted here asks for nothing.
+func specOf(ctx context.Context, st *store.Store, j slurm.Job) (sub store.Submission, s job.Spec) {
 	sub, err := st.ByJob(ctx, j.Cluster, j.ID)
-	if err != nil || !sub.Became(j) {
-		return sub, job.Spec{}, false
+	if err != nil || !sub.Became(j) || json.Unmarshal(sub.Spec, &s) != nil {
+		return sub, job.Spec{}
 	}
-	var s job.Spec
-	return sub, s, json.Unmarshal(sub.Spec, &s) == nil
+	return sub, s
 }
 
 // reportOutage notifies the operators once that a cluster does not answer, and once

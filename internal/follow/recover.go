@@ -39,8 +39,8 @@ func interrupted(class string) bool {
 // new job waits in Slurm's own queue, by --begin or behind the old job, where it can be
 // seen and cancelled.
 func (f *Follower) recover(ctx context.Context, st *store.Store, n *News) {
-	sub, s, ok := specOf(ctx, st, n.Job)
-	if !ok || n.Report == nil || s.Retry.Limit() < 1 || s.Chain != nil && *s.Chain > 1 {
+	sub, s := specOf(ctx, st, n.Job)
+	if n.Report == nil || s.Retry.Limit() < 1 || s.Chain != nil && *s.Chain > 1 {
 		return // the jobs of a chain queue one another
 	}
 	r := *n.Report
@@ -120,12 +120,9 @@ func (f *Follower) recover(ctx context.Context, st *store.Store, n *News) {
 func lineageOf(sub store.Submission) (lineage string, attempt int) {
 	// The store's key starts with the owner and the cluster.
 	k := strings.TrimPrefix(sub.Key, sub.Owner+"/"+sub.Cluster+"/")
-	first, n, ok := strings.Cut(k, joblogs.RetryMark)
-	if !ok {
-		return k, 0
-	}
+	lineage, n, _ := strings.Cut(k, joblogs.RetryMark)
 	attempt, _ = strconv.Atoi(n)
-	return first, attempt
+	return lineage, attempt
 }
 
 // mayRetry reports whether the class of failure and the count allow another attempt,
@@ -247,7 +244,7 @@ func leaveEnough(ctx context.Context, c *ops.Call, s job.Spec, bad, unwanted []s
 // withSpares replaces the bad nodes in s's node list by spares.
 func withSpares(s job.Spec, bad, spares []string) (_ job.Spec, taken []string) {
 	must, err := hostlist.Expand(s.Nodelist)
-	if s.Nodelist == "" || err != nil {
+	if err != nil {
 		return s, nil
 	}
 	kept := slices.DeleteFunc(slices.Clone(must), func(n string) bool { return slices.Contains(bad, n) })
@@ -265,12 +262,7 @@ func excluding(s job.Spec, nodes []string) job.Spec {
 	if len(nodes) == 0 {
 		return s
 	}
-	avoid := slices.Clone(nodes)
-	if s.Exclude != "" {
-		if old, err := hostlist.Expand(s.Exclude); err == nil {
-			avoid = append(old, avoid...)
-		}
-	}
-	s.Exclude = hostlist.Compress(avoid)
+	old, _ := hostlist.Expand(s.Exclude) // one that cannot be read excludes none
+	s.Exclude = hostlist.Compress(append(old, nodes...))
 	return s
 }

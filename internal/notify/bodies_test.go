@@ -52,6 +52,24 @@ func TestWhatEachServiceIsSent(t *testing.T) {
 	require.Equal(t, string(want), b.String())
 }
 
+// A text that is longer than its service takes is cut between two characters.
+func TestALongTextFitsItsService(t *testing.T) {
+	t.Parallel()
+	for length, whole := range map[int]bool{2000: true, 2048: true, 2049: false, 4000: false} {
+		for _, text := range []string{strings.Repeat("x", length), strings.Repeat("作", length/3) + strings.Repeat("y", length%3)} {
+			m := Message{Headline: lang.Same(text)}
+			raw, err := json.Marshal(formats["wecom"].body(m, lang.EN))
+			require.NoError(t, err)
+			var got struct{ Text struct{ Content string } }
+			require.NoError(t, json.Unmarshal(raw, &got))
+			require.LessOrEqual(t, len(got.Text.Content), 2048)
+			require.Greater(t, len(got.Text.Content), min(length, 2048)-4)
+			require.Equal(t, whole, got.Text.Content == text, length)
+			require.Equal(t, !whole, strings.HasSuffix(got.Text.Content, "…"), length)
+		}
+	}
+}
+
 // A message that a service does not accept is retried for a day, at growing intervals.
 func TestAMessageIsTriedForADay(t *testing.T) {
 	t.Parallel()

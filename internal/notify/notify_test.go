@@ -24,7 +24,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/follow"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/store"
+	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
@@ -390,43 +392,40 @@ func TestATargetThatCannotBeToldIsRefused(t *testing.T) {
 	}
 }
 
-// A message arrives by SMTP as one mail in the chosen language.
-func TestMail(t *testing.T) {
+// mailServer takes mails in plain text at the address, and sends every line it hears until it
+// is stopped.
+func mailServer(t *testing.T) (address string, heard chan string, stop func()) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer ln.Close()
-	letter := make(chan string, 1)
+	t.Cleanup(func() { ln.Close() })
+	heard = make(chan string, 1000)
+	connected := make(chan net.Conn, 1)
 	go func() {
+		defer close(heard)
 		c, err := ln.Accept()
 		if err != nil {
 			return
 		}
 		defer c.Close()
-		in := bufio.NewReader(c)
+		connected <- c
 		say := func(s string) { _, _ = io.WriteString(c, s+"\r\n") }
 		say("220 test")
-		for {
-			line, err := in.ReadString('\n')
-			if err != nil {
-				return
-			}
-			switch verb := strings.ToUpper(strings.Fields(line + " x")[0]); verb {
-			case "EHLO", "HELO":
-				say("250-test")
-				say("250 8BITMIME")
-			case "DATA":
-				say("354 go on")
-				var all strings.Builder
-				for {
-					l, err := in.ReadString('\n')
-					if err != nil || l == ".\r\n" {
-						break
-					}
-					all.WriteString(l)
-				}
-				letter <- all.String()
+		data := false
+		for in := bufio.NewScanner(c); in.Scan(); {
+			heard <- in.Text()
+			switch verb, _, _ := strings.Cut(strings.ToUpper(in.Text()), " "); {
+			case data && in.Text() != ".":
+			case data:
+				data = false
 				say("250 taken")
-			case "QUIT":
+			case verb == "EHLO", verb == "HELO":
+				say("250-test")
+				say("250-AUTH PLAIN LOGIN")
+				say("250 8BITMIME")
+			case verb == "DATA":
+				data = true
+				say("354 go on")
+			case verb == "QUIT":
 				say("221 bye")
 				return
 			default:
@@ -434,14 +433,64 @@ func TestMail(t *testing.T) {
 			}
 		}
 	}()
-	u := url.URL{Scheme: "smtp", Host: ln.Addr().String()}
-	n, _ := notifier(t, map[string]Target{"x": {Kind: "mail", URL: u.String(), From: "ops@example.org", To: []string{"team@example.org"}}})
-	require.NoError(t, n.Tell(t.Context(), failed(t)))
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	n.Work(ctx)
-	text := <-letter
-	require.Contains(t, text, "To: <team@example.org>")
-	require.Contains(t, text, "out of memory")
-	require.Contains(t, text, "https://ops.example.org/web/jobs/dev/7")
+	return ln.Addr().String(), heard, func() { (<-connected).Close() }
+}
+
+// A message arrives by SMTP as one mail in the chosen language. A password goes only over TLS.
+func TestMail(t *testing.T) {
+	for user, arrives := range map[string]bool{"": true, "ada": false} {
+		address, heard, stop := mailServer(t)
+		u := url.URL{Scheme: "smtp", Host: address}
+		target := Target{Kind: "mail", From: "ops@example.org", To: []string{"team@example.org"}}
+		if user != "" {
+			u.User, target.SecretFile = url.User(user), secretFile(t, "hunter2")
+		}
+		target.URL = u.String()
+		n, _ := notifier(t, map[string]Target{"x": target})
+		require.NoError(t, n.Tell(t.Context(), failed(t)))
+		n.Work(t.Context())
+		stop()
+		var lines []string
+		for line := range heard {
+			lines = append(lines, line)
+		}
+		text := strings.Join(lines, "\n")
+		for _, part := range []string{"To: <team@example.org>", "out of memory", "https://ops.example.org/web/jobs/dev/7"} {
+			require.Equal(t, arrives, strings.Contains(text, part), "%s: %s", user, text)
+		}
+		require.NotContains(t, text, "AUTH")
+		all, err := n.Backlogs(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, arrives, all[0].Messages == 0, user)
+	}
+}
+
+// What a job's news are called, who hears of them, and how bad they are.
+func TestWhatIsToldOfAJob(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		news     follow.News
+		events   []string
+		tone     view.Tone
+		en, text string
+	}{
+		{follow.News{Job: slurm.Job{State: slurm.Running}}, []string{Start}, view.Good, "▶ gpt (7): running", ""},
+		{follow.News{Job: slurm.Job{State: slurm.Completed, ElapsedS: 3600}}, []string{End}, view.Good, "✅ gpt (7): completed after 01:00:00", ""},
+		{follow.News{Job: slurm.Job{State: slurm.Timeout}}, []string{End, Fail}, view.Bad, "❌ gpt (7): timeout", ""},
+		{follow.News{Job: slurm.Job{State: slurm.NodeFail}, Why: lang.Same("submitted again")}, []string{End, Fail}, view.Bad, "❌ gpt (7): node_fail", "submitted again"},
+		{follow.News{Job: slurm.Job{State: slurm.Cancelled}}, []string{End}, view.Warn, "❌ gpt (7): cancelled", ""},
+		{follow.News{
+			Job: slurm.Job{State: slurm.Running}, Alarms: []joblogs.Alarm{{ID: "loss", Job: "7", What: lang.Same("the loss is NaN"), Fix: lang.Same("look")}},
+		}, []string{Alarm}, view.Bad, "⚠ gpt (7): ", "the loss is NaN"},
+	} {
+		c.news.Job.ID, c.news.Job.Name, c.news.Job.Cluster = "7", "gpt", "dev"
+		all := Of(c.news, nil, began)
+		require.Len(t, all, 1, c.en)
+		m := all[0]
+		require.Equal(t, c.events, m.Events, c.en)
+		require.Equal(t, c.tone, m.Tone, c.en)
+		require.Contains(t, m.Headline.EN, c.en)
+		require.Contains(t, m.Headline.EN+m.Text.EN, c.text)
+	}
+	require.Empty(t, Of(follow.News{Job: slurm.Job{State: slurm.Pending}}, nil, began))
 }

@@ -158,7 +158,7 @@ func (n *Notifier) send(ctx context.Context, t Target, m Message) error {
 	answer, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
 	switch {
 	case res.StatusCode == http.StatusTooManyRequests:
-		wait, err := time.ParseDuration(cmp.Or(res.Header.Get("Retry-After"), "30") + "s")
+		wait, err := time.ParseDuration(res.Header.Get("Retry-After") + "s")
 		if err != nil {
 			wait = 30 * time.Second
 		}

@@ -295,18 +295,10 @@ func gpusOfNode(svc *ops.Service, cluster string, parts []slurm.Partition, names
 	return n
 }
 
-// affectsGPUs reports whether further options of sbatch ask for GPUs or change how many
-// there are.
+// affectsGPUs reports whether further options of sbatch can take more of a node's GPUs. The
+// specification accepts no option that asks for GPUs, nodes, time or tasks beside its fields.
 func affectsGPUs(options []string) bool {
-	for _, o := range options {
-		name, _, _ := strings.Cut(strings.TrimLeft(strings.TrimSpace(o), "-"), "=")
-		for _, asks := range []string{"gpus", "gres", "tres", "nodes", "time", "array", "exclusive", "gpu-"} {
-			if strings.HasPrefix(name, asks) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, "--gres=") || strings.HasPrefix(o, "--exclusive=") })
 }
 
 // updateUse returns what the job can use after the change, with all its unfinished
@@ -454,7 +446,7 @@ func Tasks(array string) (all, atOnce int, known bool) {
 		if stepped {
 			step, err3 = strconv.Atoi(strings.TrimSpace(by))
 		}
-		if err != nil || err2 != nil || err3 != nil || from < 0 || to < from || step < 1 {
+		if err != nil || err2 != nil || err3 != nil || to < from || step < 1 {
 			all, known = all+1, false
 			continue
 		}

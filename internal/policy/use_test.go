@@ -49,24 +49,28 @@ func TestASpecificationIsCountedAtItsMost(t *testing.T) {
 		"nodes: 2, time: '3:00:00', gpus_per_node: 4":                 "prod 8 GPUs, 3 h, 24 GPU hours",
 		"nodes: 2, time: '3:00:00', gpus_per_node: 0, partition: cpu": "cpu 0 GPUs, 3 h, 0 GPU hours",
 		"nodes: 2, time: '3:00:00', partition: 'prod,endless'":        "prod,endless 16 GPUs, 3 h, 48 GPU hours",
-		"nodes: 2":                                                                         "prod 16 GPUs, 48 h, 768 GPU hours",
-		"nodes: 2, partition: endless":                                                     "endless 16 GPUs, +Inf h, +Inf GPU hours",
-		"nodes: 2, partition: 'cpu,endless'":                                               "cpu,endless 16 GPUs, +Inf h, +Inf GPU hours",
-		"nodes: 2, partition: none":                                                        "none 16 GPUs, +Inf h, +Inf GPU hours, time unknown",
-		"nodes: 1, time: UNLIMITED":                                                        "prod 8 GPUs, +Inf h, +Inf GPU hours",
-		"nodes: 1, time: '2:00:00', chain: 3":                                              "prod 8 GPUs, 2 h, 48 GPU hours",
-		"nodes: 1, time: '2:00:00', array: '0-9%2'":                                        "prod 16 GPUs, 2 h, 160 GPU hours",
-		"nodes: 1, time: '2:00:00', retry: {max: 2, on: [slurm_node_fail]}":                "prod 8 GPUs, 2 h, 48 GPU hours",
-		"nodes: 1, time: '2:00:00', retry: {on: [slurm_node_fail]}":                        "prod 8 GPUs, 2 h, 64 GPU hours",
-		"nodes: 1, time: '2:00:00', gpus_per_node: 2, exclusive: true":                     "prod 8 GPUs, 2 h, 16 GPU hours",
-		"nodes: 1, time: '2:00:00', gpus_per_node: 2, exclusive: false":                    "prod 2 GPUs, 2 h, 4 GPU hours",
-		"nodes: 1, time: '2:00:00', partition: cpu, gpus_per_node: 0, exclusive: true":     "cpu 0 GPUs, 2 h, 0 GPU hours, gpus unknown",
-		"nodes: 1, time: '2:00:00', every: daily":                                          "prod 8 GPUs, 2 h, +Inf GPU hours",
-		"nodes: 1, time: '2:00:00', every: daily, gpus_per_node: 0":                        "prod 0 GPUs, 2 h, 0 GPU hours",
-		"time: '2:00:00', components: [nodes=1 partition=cpu, nodes=2 partition=endless]":  "cpu,endless 24 GPUs, 2 h, 48 GPU hours",
-		"time: '2:00:00', components: [nodes=1, nodes=2 partition=endless]":                "prod,endless 24 GPUs, 2 h, 48 GPU hours",
-		"time: '2:00:00', gpus_per_node: 1, components: [nodes=1 exclusive=true, nodes=2]": "prod 10 GPUs, 2 h, 20 GPU hours",
-		"components: [nodes=1 partition=cpu, nodes=1 partition=endless]":                   "cpu,endless 16 GPUs, +Inf h, +Inf GPU hours",
+		"nodes: 2":                                                                                             "prod 16 GPUs, 48 h, 768 GPU hours",
+		"nodes: 2, partition: endless":                                                                         "endless 16 GPUs, +Inf h, +Inf GPU hours",
+		"nodes: 2, partition: 'cpu,endless'":                                                                   "cpu,endless 16 GPUs, +Inf h, +Inf GPU hours",
+		"nodes: 2, partition: none":                                                                            "none 16 GPUs, +Inf h, +Inf GPU hours, time unknown",
+		"nodes: 1, time: UNLIMITED":                                                                            "prod 8 GPUs, +Inf h, +Inf GPU hours",
+		"nodes: 1, time: '2:00:00', chain: 3":                                                                  "prod 8 GPUs, 2 h, 48 GPU hours",
+		"nodes: 1, time: '2:00:00', array: '0-9%2'":                                                            "prod 16 GPUs, 2 h, 160 GPU hours",
+		"nodes: 1, time: '2:00:00', retry: {max: 2, on: [slurm_node_fail]}":                                    "prod 8 GPUs, 2 h, 48 GPU hours",
+		"nodes: 1, time: '2:00:00', retry: {on: [slurm_node_fail]}":                                            "prod 8 GPUs, 2 h, 64 GPU hours",
+		"nodes: 1, time: '2:00:00', gpus_per_node: 2, exclusive: true":                                         "prod 8 GPUs, 2 h, 16 GPU hours",
+		"nodes: 1, time: '2:00:00', gpus_per_node: 2, exclusive: false":                                        "prod 2 GPUs, 2 h, 4 GPU hours",
+		"nodes: 1, time: '2:00:00', partition: cpu, gpus_per_node: 0, exclusive: true":                         "cpu 0 GPUs, 2 h, 0 GPU hours, gpus unknown",
+		"nodes: 1, time: '2:00:00', every: daily":                                                              "prod 8 GPUs, 2 h, +Inf GPU hours",
+		"nodes: 1, time: '2:00:00', every: daily, gpus_per_node: 0":                                            "prod 0 GPUs, 2 h, 0 GPU hours",
+		"time: '2:00:00', components: [nodes=1 partition=cpu, nodes=2 partition=endless]":                      "cpu,endless 24 GPUs, 2 h, 48 GPU hours",
+		"time: '2:00:00', components: [nodes=1, nodes=2 partition=endless]":                                    "prod,endless 24 GPUs, 2 h, 48 GPU hours",
+		"time: '2:00:00', gpus_per_node: 1, components: [nodes=1 exclusive=true, nodes=2]":                     "prod 10 GPUs, 2 h, 20 GPU hours",
+		"nodes: 1, time: '2:00:00', sbatch: ['--gres=shard:4', '--exclusive=user']":                            "prod 8 GPUs, 2 h, 16 GPU hours, gpus unknown",
+		"nodes: 1, time: '2:00:00', sbatch: ['--exclusive=topo']":                                              "prod 8 GPUs, 2 h, 16 GPU hours, gpus unknown",
+		"nodes: 1, time: '2:00:00', sbatch: ['--gpu-bind=closest', '--time-min=30']":                           "prod 8 GPUs, 2 h, 16 GPU hours",
+		"nodes: 1, time: '2:00:00', gpus_per_node: 0, partition: cpu, exclusive: true, sbatch: ['--gres=x:1']": "cpu 0 GPUs, 2 h, 0 GPU hours, gpus unknown",
+		"components: [nodes=1 partition=cpu, nodes=1 partition=endless]":                                       "cpu,endless 16 GPUs, +Inf h, +Inf GPU hours",
 	} {
 		in := &launch.SubmitIn{SpecIn: launch.SpecIn{YAML: base + spec + "}"}}
 		use, takes, err := policy.Of(t.Context(), &ops.Call{Service: told}, in)
@@ -89,6 +93,12 @@ func TestASpecificationIsCountedAtItsMost(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "high,low", use.QOS)
 	require.Equal(t, "a,b", use.Account)
+
+	// The fields count; what would ask for more beside them is refused, not estimated.
+	for _, option := range []string{"--gpus=64", "-G 64", "--gres=gpu:8", "--tres-per-task=gres/gpu:8", "--nodes=9", "--time=9", "--array=0-9", "--gpus-per-task=8"} {
+		_, _, err := policy.Of(t.Context(), &ops.Call{Service: told}, &launch.SubmitIn{SpecIn: launch.SpecIn{YAML: base + "nodes: 1, sbatch: ['" + option + "']}"}})
+		require.ErrorContains(t, err, option)
+	}
 
 	in.DryRun = true
 	_, takes, err := policy.Of(t.Context(), &ops.Call{Service: told}, in)

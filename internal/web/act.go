@@ -53,10 +53,8 @@ func (v *visit) confirm() error {
 	if err != nil {
 		return err
 	}
-	p := confirmPage{Op: op.Name, Cluster: cluster, Words: words, Back: localPath(v.r.Referer())}
-	if i := strings.Index(v.r.Referer(), "/web/"); i >= 0 {
-		p.Back = localPath(v.r.Referer()[i:])
-	}
+	_, back, _ := strings.Cut(v.r.Referer(), "/web/")
+	p := confirmPage{Op: op.Name, Cluster: cluster, Words: words, Back: localPath("/web/" + back)}
 	if shown, ok := stop.(view.Viewer); ok { // the call would do nothing
 		doc := shown.View(v.lang)
 		p.Result = &doc

@@ -137,15 +137,20 @@ steps:
     job: {name: report, nodes: 1, gpus_per_node: 0, launcher: custom, launcher_argv: [bash], script: report.sh, time: 10, worktree: /lustre/m}
 `
 
-// pipeline submits a pipeline of alice's whose second step fails.
-func (s *site) pipeline() {
-	s.t.Helper()
+// runPipeline submits what is left of a pipeline of alice's.
+func (s *site) runPipeline() error {
 	c := &ops.Call{Service: s.svc, Who: ops.Caller{Surface: ops.Shell, ID: "alice", User: "alice"}, Dir: s.logs}
 	opstest.Write(s.t, filepath.Join(s.logs, "nightly.yaml"), nightly)
 	op, in := jobcontrol.Pipeline(), jobcontrol.PipelineIn{File: "nightly.yaml", Yes: true}
-	out, err := op.Run(s.t.Context(), c, &in)
-	require.NoError(s.t, err)
-	require.Len(s.t, s.jobs.Submitted, 4, "%v", out)
+	_, err := op.Run(s.t.Context(), c, &in)
+	return err
+}
+
+// pipeline submits a pipeline of alice's whose second step fails.
+func (s *site) pipeline() {
+	s.t.Helper()
+	require.NoError(s.t, s.runPipeline())
+	require.Len(s.t, s.jobs.Submitted, 4)
 	for id, state := range map[slurm.JobID]slurm.State{"4701": slurm.Completed, "4702": slurm.Failed, "4703": slurm.Cancelled} {
 		s.jobs.KnownJobs[id] = slurm.Job{ID: id, Name: "step", User: "alice", State: state, ElapsedS: 90, GPUs: 16}
 	}
@@ -167,10 +172,14 @@ func TestAPipelineHasAPage(t *testing.T) {
 	require.Contains(t, body, "megatron-ops pipeline "+filepath.Join(s.logs, "nightly.yaml"))
 	require.Contains(t, body, "<code>&lt;train.save&gt;</code></dt><dd><code>/lustre/m/ckpt</code>")
 	require.Contains(t, body, "Slurm no longer knows job 4704")
+	require.NotContains(t, body, "earlier tries")
 	require.Regexp(t, `column2" id="step-report"`, body, "behind all that it needs")
 	require.Contains(t, body, `after <a href="#step-train">train</a>, <a href="#step-preprocess">preprocess</a>`)
 	status, body = b.get("/web/pipelines/bob/nightly")
 	require.Equal(t, 404, status, body)
+	require.NoError(t, s.runPipeline())
+	_, body = b.get("/web/pipelines/alice/nightly")
+	require.Contains(t, body, `earlier tries: <a class="id" href="/web/jobs/test/4702">4702</a> </p>`)
 }
 
 func TestAttemptsAtARunStandInOneTimeline(t *testing.T) {

@@ -105,7 +105,7 @@ func events(j slurm.Job, v *visit) []event {
 		es = append(es, event{nil, textRequeued.With(stateIn(v.lang, s)).In(v.lang), view.Warn})
 	}
 	add(j.StartedAt, textStarted.In(v.lang), view.Good)
-	if j.State == slurm.Pending && j.EstStart != nil {
+	if j.State == slurm.Pending {
 		add(j.EstStart, textExpected.In(v.lang), view.Plain)
 	}
 	tone := view.Bad

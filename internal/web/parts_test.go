@@ -23,14 +23,20 @@ import (
 // part requests what the page's own script requests to replace a part of the page.
 func (b browser) part(path string) string {
 	b.s.t.Helper()
+	status, body := b.partOf(path)
+	require.Equal(b.s.t, 200, status, body)
+	return body
+}
+
+// partOf is part with the answer's status.
+func (b browser) partOf(path string) (int, string) {
+	b.s.t.Helper()
 	req, err := http.NewRequestWithContext(b.s.t.Context(), http.MethodGet, b.s.url+path, nil)
 	require.NoError(b.s.t, err)
 	req.Header.Set("X-Part", "1")
 	res, err := b.Do(req)
 	require.NoError(b.s.t, err)
-	status, body := read(b.s.t, res)
-	require.Equal(b.s.t, 200, status, body)
-	return body
+	return read(b.s.t, res)
 }
 
 // A page that updates itself requests only the part that changes.
@@ -47,6 +53,12 @@ func TestPartsOfPages(t *testing.T) {
 		require.Regexp(t, holds, whole, path)
 		require.Contains(t, whole, "<html", path)
 	}
+	status, body := b.partOf("/web/jobs/test/99")
+	require.Equal(t, 404, status)
+	require.Contains(t, body, "not known to Slurm")
+	require.NotContains(t, body, "<html", "the page shows it where the part would be")
+	status, _ = b.partOf("/web/jobs/test/6/nosuch")
+	require.Equal(t, 404, status)
 }
 
 // first returns the first message of a stream.
@@ -138,9 +150,20 @@ func TestAnEndedJobHasItsPageWhileTheAccountsAreAway(t *testing.T) {
 	require.Contains(t, body, "accounts do not answer")
 }
 
-// A pending job shows its expected start, a running job its actual start.
+// A pending job shows its expected start, a running job its actual start, and each how its runs
+// ended. An end is good only of a job that completed.
 func TestAJobsLife(t *testing.T) {
 	s := newSite(t)
+	at := *s.jobs.KnownJobs["7"].EndedAt
+	for state, tone := range map[slurm.State]string{slurm.Completed: "good", slurm.Timeout: "bad"} {
+		j := s.jobs.KnownJobs["7"]
+		j.ID, j.State, j.Requeues = "9", state, []slurm.State{slurm.NodeFail}
+		s.jobs.KnownJobs["9"] = j
+		_, body := s.as("alice").get("/web/jobs/test/9")
+		require.Regexp(t, `<li class="`+tone+`"><time[^>]*>[^<]*</time> ended: `, body)
+		require.Contains(t, body, "put back into the queue: node fail")
+		require.Contains(t, body, at.Format("2006-01-02 15:04:05 UTC"))
+	}
 	expected := time.Date(2026, 11, 21, 12, 34, 0, 0, time.UTC)
 	for id, waits := range map[slurm.JobID]bool{"5": true, "6": false, "7": false} {
 		j := s.jobs.KnownJobs[id]

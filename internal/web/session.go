@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -73,7 +72,7 @@ func Link(ctx context.Context, svc *ops.Service, who ops.Caller, to string) (str
 	if err := svc.Docs().Put(ctx, docTicket, digest(ticket), k, svc.Now().Add(ticketLife)); err != nil {
 		return "", err
 	}
-	return "/web/login?" + url.Values{"ticket": {ticket}, "to": {cmp.Or(to, "/web/jobs")}}.Encode(), nil
+	return "/web/login?" + url.Values{"ticket": {ticket}, "to": {localPath(to)}}.Encode(), nil
 }
 
 // digest is what the store keeps of a secret.

@@ -321,6 +321,62 @@ func TestAChangeIsAskedAboutFirst(t *testing.T) {
 	require.Equal(t, slurm.Pending, s.jobs.KnownJobs["5"].State)
 }
 
+// A change that would do nothing has no button; either way there is a way back to the page that one came from.
+func TestAChangeThatWouldDoNothingHasNoButton(t *testing.T) {
+	s := newSite(t)
+	b := s.as("alice")
+	for _, c := range []struct {
+		job, from, back string
+		asked           bool
+	}{
+		{"6", s.url + "/web/jobs/test/6?x=1", "/web/jobs/test/6?x=1", true},
+		{"7", s.url + "/web/jobs/test/7", "/web/jobs/test/7", false},
+		{"6", s.url + "/web/login", "/web/jobs", true},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/web/confirm?op=cancel&cluster=test&word="+c.job, nil)
+		require.NoError(t, err)
+		req.Header.Set("Referer", c.from)
+		res, err := b.Do(req)
+		require.NoError(t, err)
+		status, body := read(t, res)
+		require.Equal(t, 200, status, body)
+		require.Equal(t, c.asked, strings.Contains(body, "Yes, do it"), c.from)
+		require.Contains(t, body, `href="`+c.back+`"`)
+	}
+}
+
+// The switch of the page decides the language, before the browser's own setting.
+func TestThePageSpeaksTheChosenLanguage(t *testing.T) {
+	s := newSite(t)
+	for _, c := range []struct{ cookie, browser, title string }{
+		{"", "", "<h1>Jobs</h1>"}, {"", "fr, zh-CN;q=0.8", "<h1>作业</h1>"}, {"en", "zh-CN", "<h1>Jobs</h1>"}, {"zh", "en", "<h1>作业</h1>"}, {"fr", "zh", "<h1>作业</h1>"},
+	} {
+		b := s.as("alice")
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/web/jobs", nil)
+		require.NoError(t, err)
+		req.Header.Set("Accept-Language", c.browser)
+		if c.cookie != "" {
+			req.AddCookie(&http.Cookie{Name: "lang", Value: c.cookie})
+		}
+		res, err := b.Do(req)
+		require.NoError(t, err)
+		_, body := read(t, res)
+		require.Contains(t, body, c.title, "%+v", c)
+	}
+}
+
+// A browser keeps the program's own files, and nothing that it shows of a person.
+func TestWhatABrowserKeeps(t *testing.T) {
+	s := newSite(t)
+	for path, keeps := range map[string]string{"/web/static/page.js": "private, max-age=3600", "/web/jobs": "no-store", "/web/login": "no-store"} {
+		res, err := s.as("alice").Get(s.url + path)
+		require.NoError(t, err)
+		status, _ := read(t, res)
+		require.Equal(t, 200, status, path)
+		require.Equal(t, keeps, res.Header.Get("Cache-Control"), path)
+	}
+}
+
 // A request that exceeds the limits waits for an operator, and is carried out once.
 func TestWhatIsHeldWaitsForAnOperator(t *testing.T) {
 	s := newSite(t, func(c *web.Config) {

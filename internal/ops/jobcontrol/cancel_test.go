@@ -2,6 +2,7 @@ package jobcontrol
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -97,4 +98,143 @@ func TestASignalIsSentAsAJobIsCancelled(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "4 had ended already: COMPLETED; SIGUSR1 was not sent", out.(CancelOut).View(lang.EN).Title)
 	require.Equal(t, "4 此前已结束：COMPLETED；未发送 SIGUSR1", out.(CancelOut).View(lang.ZH).Title)
+}
+
+// A cancellingSite ends jobs and steps, and refuses some.
+type cancellingSite struct {
+	opstest.Site
+	rows      []slurm.Job
+	refuses   slurm.JobID
+	cancelled []string
+}
+
+func (s *cancellingSite) Jobs(context.Context, slurm.Filter) ([]slurm.Job, error) { return s.rows, nil }
+
+func (s *cancellingSite) Cancel(_ context.Context, id slurm.JobID) error {
+	if id == s.refuses {
+		return errors.New("denied")
+	}
+	s.cancelled = append(s.cancelled, string(id))
+	return nil
+}
+
+func (s *cancellingSite) CancelStep(_ context.Context, step string) error {
+	if step == "7.5" {
+		return slurm.JobNotFound("7.5")
+	}
+	s.cancelled = append(s.cancelled, step)
+	return nil
+}
+
+// One's own jobs are ended together, those and no others that the question named, an array as a
+// whole unless only what waits is to go.
+func TestOnesOwnJobsAreEndedTogether(t *testing.T) {
+	t.Parallel()
+	rows := []slurm.Job{
+		{ID: "7", Name: "gpt", User: "alice", State: slurm.Running, Partition: "prod"},
+		{ID: "8_1", Name: "sweep", User: "alice", State: slurm.Running, Partition: "dev"},
+		{ID: "8_2", Name: "sweep", User: "alice", State: slurm.Running, Partition: "dev"},
+		{ID: "8_[3-9]", Name: "sweep", User: "alice", State: slurm.Pending, Partition: "dev"},
+		{ID: "9", Name: "late", User: "alice", State: slurm.Pending, Partition: "prod"},
+		{ID: "10", Name: "over", User: "alice", State: slurm.Completed, Partition: "prod"},
+		{ID: "11", Name: "theirs", User: "bob", State: slurm.Running, Partition: "prod"},
+	}
+	for _, tt := range []struct {
+		in      CancelIn
+		asks    string
+		shown   string
+		agreed  string // what a person agreed to, as the question showed it; empty: yes was given
+		ends    []string
+		refuses slurm.JobID
+	}{
+		{in: CancelIn{Mine: true}, asks: "this ends 3 jobs of alice, 2 of them running: 7 gpt, 8 sweep, 9 late", shown: "7,8,9", ends: []string{"7", "8", "9"}},
+		{in: CancelIn{Mine: true, Pending: true}, asks: "this ends 2 jobs of alice, 0 of them running: 8_[3-9] sweep, 9 late", shown: "8,9", ends: []string{"8_[3-9]", "9"}},
+		{in: CancelIn{Mine: true, Partition: "dev"}, asks: "this ends 1 job of alice, 1 of them running: 8 sweep", shown: "8", ends: []string{"8"}},
+		{in: CancelIn{Mine: true}, agreed: "7,8", ends: []string{"7", "8"}},
+		{in: CancelIn{Mine: true}, refuses: "8", ends: []string{"7", "9"}},
+		{in: CancelIn{Mine: true, Partition: "none"}},
+	} {
+		s := &cancellingSite{rows: rows, refuses: tt.refuses}
+		c := opstest.NewCall(t, &s.Site)
+		c.Clusters["test"] = s
+		if tt.asks != "" {
+			_, err := cancel(t.Context(), c, tt.in)
+			e := ops.AsError(err)
+			require.True(t, e.Confirm, "%+v", tt.in)
+			require.Equal(t, tt.asks, e.Message.EN)
+			require.Equal(t, tt.shown, e.Shown)
+			require.Empty(t, s.cancelled)
+		}
+		tt.in.Yes = tt.agreed == ""
+		c.Confirmed, c.Shown = tt.agreed != "", tt.agreed
+		out, err := cancel(t.Context(), c, tt.in)
+		require.Equal(t, tt.ends, s.cancelled)
+		for _, j := range out.Jobs {
+			require.Equal(t, j.JobID != tt.refuses, j.Cancelled, j.JobID)
+		}
+		require.Equal(t, len(tt.ends) > 0 && tt.refuses == "", out.Cancelled)
+		if tt.refuses == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, "1 job of 3 could not be ended")
+		require.Equal(t, "denied", out.Jobs[1].Error)
+	}
+}
+
+// A step is ended by its owner while its job runs, and the job goes on.
+func TestAStepIsEnded(t *testing.T) {
+	t.Parallel()
+	s := &cancellingSite{Site: opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{
+		"7": {ID: "7", Name: "gpt", User: "alice", State: slurm.Running}, "8": {ID: "8", User: "alice", State: slurm.Completed}, "9": {ID: "9", User: "bob", State: slurm.Running},
+	}}}
+	c := opstest.NewCall(t, &s.Site)
+	c.Clusters["test"] = s
+	for _, tt := range []struct {
+		step slurm.JobID
+		yes  bool
+		says string
+		ends bool
+	}{
+		{"7.0", false, "ending step 7.0 of gpt cannot be undone", false},
+		{"7.0", true, "", true},
+		{"7.5", true, "job 7 has no step 7.5 that runs", false},
+		{"8.0", true, "", false},
+		{"9.0", true, "belongs to bob", false},
+		{"6.0", true, "not known", false},
+	} {
+		s.cancelled = nil
+		out, err := cancel(t.Context(), c, CancelIn{Job: tt.step, Yes: tt.yes})
+		require.Equal(t, tt.ends, len(s.cancelled) > 0, "%v: %v", tt.step, err)
+		require.Equal(t, tt.ends, out.Cancelled)
+		if tt.says == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, tt.says)
+		}
+	}
+	_, err := cancel(t.Context(), opstest.NewCall(t, &s.Site), CancelIn{Job: "7.0", Yes: true})
+	require.ErrorContains(t, err, "end one step of a job", "a cluster that cannot")
+}
+
+// What is given wrong is named with what would work.
+func TestWhatAnUpdateRefuses(t *testing.T) {
+	t.Parallel()
+	c := opstest.NewCall(t, &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"7": {ID: "7", User: "alice", State: slurm.Running, NumNodes: 2}}})
+	for _, tt := range []struct {
+		words []string
+		field string
+		says  string
+	}{
+		{[]string{"7"}, "", "there is nothing to change"},
+		{[]string{"7", "--time", "soon"}, "time", `"soon" is not a time limit`},
+		{[]string{"7", "--exclude", "gpu[1"}, "exclude", "gpu[1"},
+		{[]string{"7", "--nodes=-1"}, "nodes", "-1 is negative"},
+		{[]string{"7", "--nodes", "3"}, "nodes", "can be changed only while it waits"},
+	} {
+		_, err := opstest.Do(t, c, Update(), tt.words...)
+		require.Error(t, err, "%v", tt.words)
+		require.Equal(t, tt.field, ops.AsError(err).Field, "%v: %v", tt.words, err)
+		require.Contains(t, ops.AsError(err).Message.EN, tt.says)
+	}
 }

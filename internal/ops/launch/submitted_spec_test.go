@@ -149,3 +149,19 @@ func TestAPatchMakesWhatTheRemedyMade(t *testing.T) {
 	_, ok := PatchOf("4701", before, job.Spec{Args: before.Args})
 	require.False(t, ok, "a patch cannot empty a field")
 }
+
+// A job that waits in the queue again is changed there where nothing but nodes are to be left
+// out; any other change takes a new job in its place.
+func TestHowAWaitingJobIsMended(t *testing.T) {
+	for _, tt := range []struct {
+		patch SpecPatch
+		want  []string
+	}{
+		{SpecPatch{From: "7", Spec: job.Spec{Exclude: "gpu[1-2]"}}, []string{"update 7 --exclude 'gpu[1-2]'"}},
+		{SpecPatch{From: "7", Spec: job.Spec{Exclude: "gpu1", Time: "1:00:00"}}, []string{"cancel 7", `submit --from 7 --yaml '{"time":"1:00:00","exclude":"gpu1"}'`}},
+		{SpecPatch{From: "7", Spec: job.Spec{Exclude: "gpu1"}, Without: []string{"--bf16"}}, []string{"cancel 7", `submit --from 7 --without bf16 --yaml '{"exclude":"gpu1"}'`}},
+		{SpecPatch{From: "7", Spec: job.Spec{Args: []string{"--lr", "1e-4"}}}, []string{"cancel 7", "submit --from 7 --command-line '--lr 1e-4'"}},
+	} {
+		require.Equal(t, tt.want, tt.patch.CommandsInQueue())
+	}
+}

@@ -59,6 +59,10 @@ func TestAWaitingJobIsTriedWithLess(t *testing.T) {
 	_, err = TryEarlierStart(t.Context(), c, cl, slurm.Job{ID: "8", State: slurm.Pending, GPUs: 3, NumNodes: 2})
 	require.NoError(t, err)
 	require.Equal(t, []string{"--nodes=2"}, cl.asked[0].Args, "GPUs that the nodes do not share evenly are left to the script")
+	cl.asked = nil
+	_, err = TryEarlierStart(t.Context(), c, cl, slurm.Job{ID: "8", State: slurm.Pending, Partition: "cpu"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"--partition=cpu"}, cl.asked[0].Args, "no GPUs are asked for where the job has none")
 	cl.start, cl.asked = time.Time{}, nil
 	out, err = TryEarlierStart(t.Context(), c, cl, slurm.Job{ID: "8", State: slurm.Pending, GPUs: 3})
 	require.NoError(t, err)
@@ -340,4 +344,43 @@ func TestAJobIsSubmittedWithItsTree(t *testing.T) {
 	details := ops.AsError(err).Details
 	require.Len(t, details, 1, "the plan's warning, and no files")
 	require.Contains(t, details[0].EN, "warning: --bf16: ")
+}
+
+// A limit is halved down to a minute.
+func TestWhichLimitsAreTried(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	for minutes, options := range map[string]int{"3": 0, "4": 2, "5": 2} {
+		soon := map[string]time.Time{"": at.Add(time.Hour), "--time=1": at, "--time=2": at, "--time=3": at}
+		out, err := tryLess(t.Context(), startsSite{at: soon}, slurm.Submission{Script: "#!/bin/sh\n#SBATCH --time=" + minutes + "\n"})
+		require.NoError(t, err)
+		require.Len(t, out.Options, options, minutes)
+	}
+}
+
+// A server asks with the rights of the person whose request it is, and with its own about
+// another's; in a shell the process has the person's.
+func TestWithWhoseRightsASmallerRequestIsTried(t *testing.T) {
+	t.Parallel()
+	own, as := &estimatingSite{}, &estimatingSite{}
+	for _, tt := range []struct {
+		who   ops.Surface
+		owner string
+		acts  bool
+	}{{ops.Shell, "alice", false}, {ops.Slack, "alice", true}, {ops.Slack, "bob", false}} {
+		c := opstest.NewCall(t, &opstest.Site{})
+		c.Clusters["test"], c.Who.Surface, c.Who.User = own, tt.who, "alice"
+		if tt.who != ops.Shell {
+			c.Self = "service"
+		}
+		c.As = func(_ ops.Cluster, user string) (ops.Cluster, error) {
+			require.Equal(t, "alice", user)
+			return as, nil
+		}
+		own.asked, as.asked = nil, nil
+		_, err := TryEarlierStart(t.Context(), c, own, slurm.Job{ID: "8", User: tt.owner, State: slurm.Pending, NumNodes: 2})
+		require.NoError(t, err)
+		require.Equal(t, tt.acts, len(as.asked) > 0, "%+v", tt)
+		require.Equal(t, tt.acts, len(own.asked) == 0, "%+v", tt)
+	}
 }

@@ -65,6 +65,8 @@ func TestAJobThatExcludesTooManyNodes(t *testing.T) {
 		text := opstest.Text(t, out, lang.EN)
 		if refused {
 			require.Contains(t, text, "of 2 nodes, and the job asks for 2")
+			require.Equal(t, exclude == "n2", strings.Contains(text, "or ask for at most 1"), exclude)
+			require.NotContains(t, text, "at most 0")
 			c.Lang = lang.ZH
 			out, err = opstest.Do(t, c, launch.Submit(), words...)
 			require.NoError(t, err)

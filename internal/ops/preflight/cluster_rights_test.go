@@ -1,10 +1,13 @@
 package preflight
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
@@ -102,4 +105,50 @@ func ids(ps []rules.Problem) []string {
 		out = append(out, p.Rule)
 	}
 	return out
+}
+
+// A strictSite tells everything about its partitions and people, and counts the questions.
+type strictSite struct {
+	opstest.Site
+	asked atomic.Int32
+}
+
+func (s *strictSite) Partitions(context.Context) ([]slurm.Partition, error) {
+	s.asked.Add(1)
+	hour := int64(3600)
+	return []slurm.Partition{{Name: "dev", Default: true, Up: true, TimeLimitS: &hour, Total: 8}}, nil
+}
+
+func (s *strictSite) PartitionLimits(context.Context) ([]slurm.PartitionLimits, error) {
+	return []slurm.PartitionLimits{{Name: "dev"}}, nil
+}
+
+func (s *strictSite) Associations(_ context.Context, user string) ([]slurm.Association, error) {
+	return []slurm.Association{{Account: "research", User: user, QOS: []string{"normal"}}}, nil
+}
+
+func (s *strictSite) Limits(_ context.Context, user, account, _ string) ([]slurm.Limit, error) {
+	return []slurm.Limit{{Of: user + " in " + account, Name: "MaxTRESPU", TRES: "gres/gpu", Max: 4}}, nil
+}
+
+// All that the cluster would deny is found, of each component of a heterogeneous job, and what
+// components share is told once. The embedded back end denies nothing, and is not asked.
+func TestWhatTheClusterWouldDeny(t *testing.T) {
+	one, eight := 1, 8
+	s := job.Spec{Time: "2:00:00", Account: "other", GPUsPerNode: &eight, Nodes: &one}
+	deny := func(kind string, s job.Spec) ([]string, int32) {
+		cl := &strictSite{Site: opstest.Site{OfKind: kind}}
+		c := opstest.NewCall(t, &cl.Site)
+		return ids(rights(t.Context(), c, cl, s.WithDefaults())), cl.asked.Load()
+	}
+	found, asked := deny("cli", s)
+	require.Equal(t, []string{"partition-time", "account-not-yours", "limit-never"}, found)
+	require.Equal(t, int32(1), asked)
+	s.Components = []string{"nodes=1", "nodes=1 account=research"}
+	found, asked = deny("cli", s)
+	require.Equal(t, []string{"partition-time", "account-not-yours", "limit-never", "limit-never"}, found)
+	require.Equal(t, int32(1), asked, "the cluster is asked once for all")
+	found, asked = deny("local", s)
+	require.Empty(t, found)
+	require.Zero(t, asked)
 }

@@ -185,10 +185,7 @@ func pathExists(p string) bool {
 // of pyxis.
 func pytorchImage(image string) (tag string, ok bool) {
 	image = strings.ReplaceAll(strings.TrimPrefix(image, "docker://"), "#", "/")
-	if !strings.HasPrefix(image, "nvcr.io/nvidia/pytorch:") {
-		return "", false
-	}
-	return image[strings.LastIndexByte(image, ':')+1:], true
+	return strings.CutPrefix(image, "nvcr.io/nvidia/pytorch:")
 }
 
 // lintRows maps a rule of lint to the documents' rule that it checks in a script, and
