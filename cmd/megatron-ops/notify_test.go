@@ -38,7 +38,7 @@ func TestServicesBesideSlackHearOfJobsAndRequests(t *testing.T) {
 
 		tell := alsoNotify(func(context.Context, follow.News) error { return errors.New("slack is away") }, n, svc)
 		require.ErrorContains(t, tell(t.Context(), follow.News{Job: slurm.Job{ID: "7", Cluster: "dev", State: slurm.Timeout}}), "slack is away")
-		_, err = svc.Approved(t.Context(), ops.Caller{Surface: ops.MCP, ID: "alice", User: "alice"}, "cancel", map[string]string{"job": "5"}, "", nil, "digest", nil)
+		_, err = svc.Approved(t.Context(), ops.Approval{Who: ops.Caller{Surface: ops.MCP, ID: "alice", User: "alice"}, Op: "cancel", Digest: "digest"}, map[string]string{"job": "5"})
 		require.NoError(t, err)
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()

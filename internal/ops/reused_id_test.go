@@ -1,7 +1,6 @@
 package ops_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -80,21 +79,5 @@ func TestWhatIsCountedIsSaid(t *testing.T) {
 		{ops.FirstFew([]string{"a"}, 2), "a", "a"},
 	} {
 		require.Equal(t, []string{c.en, c.zh}, []string{c.got.EN, c.got.ZH})
-	}
-}
-
-// "Retry" with a job, or without one, is offered as the commands that run a job again; more words
-// are not.
-func TestHowAJobIsRunOnceMore(t *testing.T) {
-	for words, job := range map[string]string{"retry": "JOB", "Rerun 4711": "4711", "重试 4711_3": "4711_3", "retry tomorrow": "", "retry 4711 4712": "", "status 4711": "", "": ""} {
-		var commands []string
-		for _, r := range ops.OnceMore(strings.Fields(words)) {
-			commands = append(commands, r.Command)
-		}
-		if job == "" {
-			require.Empty(t, commands, words)
-			continue
-		}
-		require.Equal(t, []string{"submit --from " + job, "requeue " + job}, commands, words)
 	}
 }
