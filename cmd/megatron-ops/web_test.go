@@ -98,5 +98,5 @@ func TestALinkToTheOwnPage(t *testing.T) {
 	}
 	code, text = said("4711", "4712")
 	require.NotZero(t, code)
-	require.Contains(t, text, "web takes one job's id, or nothing")
+	require.Contains(t, text, `web does not know what to do with "4712"`)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
+	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // onceMore holds words that ask to run a job once more. None of them is a command,
@@ -33,7 +34,7 @@ func OnceMore(words []string) (all []Rerun, refused *ops.Error) {
 		return Reruns("JOB"), nil
 	}
 	job, flags := words[1], words[2:]
-	if len(flags) > 0 && !strings.HasPrefix(flags[0], "-") {
+	if !slurm.IsJobID(job) || len(flags) > 0 && !strings.HasPrefix(flags[0], "-") {
 		return nil, nil
 	}
 	given := ""
