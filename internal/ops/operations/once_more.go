@@ -34,7 +34,8 @@ func OnceMore(words []string) (all []Rerun, refused *ops.Error) {
 		return Reruns("JOB"), nil
 	}
 	job, flags := words[1], words[2:]
-	if !slurm.IsJobID(job) || len(flags) > 0 && !strings.HasPrefix(flags[0], "-") {
+	// "restart training" may be plain words; with flags behind it, the word is a job's name.
+	if len(flags) == 0 && !slurm.IsJobID(job) || len(flags) > 0 && !strings.HasPrefix(flags[0], "-") {
 		return nil, nil
 	}
 	given := ""
