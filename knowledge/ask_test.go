@@ -301,6 +301,13 @@ func TestQuestionsOfTheFieldAreNotDeclined(t *testing.T) {
 		"ValueError: offset must be non-negative and no greater":     "data.truncated",    //
 		"is a moving average of the weights possible":                "ckpt.average",      //
 		"OLMoE from hf to megatron":                                  "bridge.cli",        // the unknown word is a model
+		"checkpoint 写到 cubefs 很慢":                                    "ckpt.slow",         // a file system
+		"loss go nan after 3000 itr on arctic corpus":                "err.nan",           // a data set, and an abbreviation
+		"grok-1 expert parallel layout":                              "par.ep-etp",        // a model
+		"my zebra-cluster account hits QOSGrpCpuLimit":               "reason.QOSGrpCpuLimit",
+		"飞桨转过来的权重能导入 megatron 吗":                                     "bridge.cli",      // an off-topic question has the word, but this names Megatron
+		"my PI wants priority for the deadline week, fairshare?":     "slurm.fairshare", // capitals are a name, but weigh no more than a word
+		"钉钉怎么收到作业失败通知":                                               "sb.mail",
 	} {
 		ans := ask(t, a, q)
 		require.NotEmpty(t, ans.Passages, q)

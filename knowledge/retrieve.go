@@ -25,12 +25,7 @@ const (
 	minScoreNotField      = 0.30
 	offTopicShareNotField = 0.70
 	unknownWordsRaise     = 0.25 // added to minScore in proportion to words that no card has
-
-	// With a third of its weight in words that no card has, a question that names none of
-	// our programs needs a passage that fits well; with foreignMost in words that off-topic
-	// questions have besides, it is one of those.
-	unknownMost = 0.33
-	foreignMost = 0.25
+	foreignMost           = 0.30 // the share of words that only off-topic questions have
 )
 
 // nearestCount is the number of passages to choose an answer from.
@@ -122,14 +117,10 @@ func (a *Answerer) nearest(ctx context.Context, question string, l lang.Lang) (n
 		least, share = minScore, offTopicShare
 	}
 	if built := library.BuiltIn(); !near[0].local {
-		unknown := built.UnknownShare(question)
-		least += unknownWordsRaise * unknown
-		switch {
-		case near[0].Card == "": // one of the program's own, whose words the library does not have
-		case built.ForeignShare(question) >= foreignMost:
+		least += unknownWordsRaise * built.UnknownShare(question)
+		// The library does not have the words of the program's own passages, which have no card.
+		if near[0].Card != "" && built.ForeignShare(question) >= foreignMost && !namesOurs(question) {
 			return near, false
-		case unknown >= unknownMost && !ourPrograms.MatchString(strings.ToLower(question)):
-			least = max(least, fitScore)
 		}
 	}
 	return near, near[0].Score >= least && other <= share*near[0].Score
