@@ -361,10 +361,6 @@ func flagPassage(question string, l lang.Lang, near []Passage) (Passage, bool) {
 	case len(f.Choices) > 0:
 		kind = lang.Text{EN: "one of " + strings.Join(f.Choices, ", "), ZH: "可选值 " + strings.Join(f.Choices, "、")}
 	}
-	def := lang.Same(f.Default)
-	if f.Default == "" {
-		def = lang.Text{EN: "none", ZH: "无"}
-	}
 	also := lang.Text{}
 	if len(f.Aliases) > 0 {
 		also = lang.Text{EN: "; also %s", ZH: "；别名 %s"}.With(strings.Join(f.Aliases, ", "))
@@ -372,7 +368,7 @@ func flagPassage(question string, l lang.Lang, near []Passage) (Passage, bool) {
 	text := lang.Text{
 		EN: "`%s`: a flag of Megatron-LM, %s; default %s; group %s%s. `megatron-ops plan` checks it together with your other arguments.",
 		ZH: "`%s`：Megatron-LM 的参数，%s；默认 %s；分组 %s%s。`megatron-ops plan` 会结合其他参数检查。",
-	}.With(f.Name, kind, def, f.Group, also)
+	}.With(f.Name, kind, library.Default(f), f.Group, also)
 	score := 1.0
 	switch {
 	case len(near) > 0 && onlyNames(question):
