@@ -22,6 +22,7 @@ import (
 const (
 	minScore              = 0.20
 	offTopicShare         = 1
+	offTopicShareOurs     = 1.7 // for a question that names one of our programs
 	minScoreNotField      = 0.30
 	offTopicShareNotField = 0.70
 	unknownWordsRaise     = 0.25 // added to minScore in proportion to words that no card has
@@ -116,10 +117,14 @@ func (a *Answerer) nearest(ctx context.Context, question string, l lang.Lang) (n
 	case near[0].Score >= clearScore || library.BuiltIn().HasFieldTerm(question):
 		least, share = minScore, offTopicShare
 	}
+	ours := namesOurs(question)
+	if ours {
+		share = max(share, offTopicShareOurs)
+	}
 	if built := library.BuiltIn(); !near[0].local {
 		least += unknownWordsRaise * built.UnknownShare(question)
 		// The library does not have the words of the program's own passages, which have no card.
-		if near[0].Card != "" && built.ForeignShare(question) >= foreignMost && !namesOurs(question) {
+		if near[0].Card != "" && built.ForeignShare(question) >= foreignMost && !ours {
 			return near, false
 		}
 	}
