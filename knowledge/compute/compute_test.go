@@ -178,6 +178,8 @@ func TestLayoutOfAModelByName(t *testing.T) {
 		"which tp for llama3 70b on 64 MI300X":                    {"The GPU MI300X is not known", "h200 (140 GiB)", "with 24 GB: `megatron-ops recommend --model llama3-70b --gpu rtx4090 --nodes 8`"},
 		"which tp for llama3 70b on 64 MI300X 192GB":              {"with 192 GB: `megatron-ops recommend --model llama3-70b --gpu b200 --nodes 8`"},
 		"llama3 70b 在 64 张昇腾 910B 上怎么切并行":                         {"不认识 GPU"},
+		"best TP for llama3 8b on 8 4090":                         {"llama3-8b on 8 RTX4090"},
+		"suggest a parallel layout for qwen3-8b with mcore v15":   {"the question names no GPU"},
 		"best TP for llama3 8b on 8 RTX 3090":                     {"The GPU RTX 3090 is not known", "rtx4090 (24 GiB)", "--gpu rtx4090 --nodes 1`"},
 		"best TP/PP for llama3 8b on 8 L20":                       {"The GPU L20 is not known"},
 		"best TP/PP for llama3 8b on 8 L20 48 GB":                 {"with 48 GB: `megatron-ops recommend --model llama3-8b --gpu a40 --nodes 1`"},

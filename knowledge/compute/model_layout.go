@@ -33,7 +33,7 @@ var (
 )
 
 // unknownGPU matches names of accelerators as makers form them.
-var unknownGPU = lazy.New(`(?:^|[^a-z0-9])(?:[abhlpv]\d{2,3}|(?:rtx|gtx|mi) ?\d{2,4}|910[a-c]?|[2-5]0[5-9]0)[a-z]*(?:$|[^a-z0-9])` +
+var unknownGPU = lazy.New(`(?:^|[^a-z0-9])(?:[abhlpv]\d{1,2}0|a16|(?:rtx|gtx|mi) ?\d{2,4}|910[a-c]?|[2-5]0[5-9]0)[a-z]*(?:$|[^a-z0-9])` +
 	`|\b(?:amd|ascend|npus?|tpus?|gaudi|dcus?|trainium)|昇腾|寒武纪|海光|沐曦`)
 
 // givenMemory matches a size of memory, which is no part of a GPU's name.
@@ -44,6 +44,9 @@ func gpuIn(text string) (gpu megatron.GPU, unknown string) {
 	gpu, known := megatron.LookupGPU(givenMemory.ReplaceAllString(text, " ") + "-" + strings.ReplaceAll(smallMemory.FindString(text), " ", ""))
 	if !known {
 		unknown = strings.TrimFunc(unknownGPU.FindString(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+		if gpu, known = megatron.LookupGPU("rtx" + unknown); known { // 4090
+			unknown = ""
+		}
 	}
 	return gpu, unknown
 }
