@@ -87,11 +87,12 @@ const (
 		`|slack's)(?: bot)?(?: api| access| auth| app)? tokens?\b)`
 	keyZH = `(?:密码|口令|密钥|私钥|令牌|(?:slack|api|bot|hf|github|访问|机器人|你)的? ?token|api ?key|凭据)`
 	// Matches a host name such as dgx07, but not fp8 or tp4.
-	hostEN = `(?:node|gpu|dgx|hgx|cn|gn|host|worker|compute|rack|nid|login)[a-z-]*-?\d+`
-	ownEN  = `(?:(?:my|our|the) (?:run|job|training)(?: #?\d+)?|(?:run|job) #?\d+)`
-	pastEN = `last(?: night'?s?| week'?s?)?|latest|previous|yesterday'?s?|this morning'?s?|today'?s?`
-	nowEN  = `(?:now|right now|at th(?:e|is) moment|currently|today|yet)`
-	nowZH  = `(?:现在|目前|当前|此刻|眼下|今天|我们集群)`
+	hostEN  = `(?:node|gpu|dgx|hgx|cn|gn|host|worker|compute|rack|nid|login)[a-z-]*-?\d+`
+	ownEN   = `(?:(?:my|our|the) (?:run|job|training)(?: #?\d+)?|(?:run|job) #?\d+)`
+	thingEN = `(?:gpus?|nodes?|jobs?|cards?|(?:[abhv]|gb)\d00s?)`
+	pastEN  = `last(?: night'?s?| week'?s?)?|latest|previous|yesterday'?s?|this morning'?s?|today'?s?`
+	nowEN   = `(?:now|right now|at th(?:e|is) moment|currently|today|yet)`
+	nowZH   = `(?:现在|目前|当前|此刻|眼下|今天|我们集群)`
 )
 
 // redirectRules are tried in this order.
@@ -122,8 +123,9 @@ var redirectRules = []redirectRule{
 	{`(?:帮我|替我|给我|麻烦|请把|把).{0,16}` + actZH + `|(?:现在|马上|立刻|立即).{0,10}` + actZH + `|^` + actZH + `一下`, toOperation, false, "an order"},
 	{actZH + `.{0,6}` + otherZH + `|` + otherZH + `的?.{0,8}` + actZH, toOperation, false, "acts on what belongs to others"},
 	{`^(?:清空|删除|删掉|删光).{0,10}(?:文件|检查点|目录|数据|日志)$`, toOperation, false, "an order to remove files"},
-	{`\bhow many (?:gpus?|nodes?|jobs?|cards?|(?:[abhv]|gb)\d00s?)\b.{0,25}\b(?:free|idle|available|pending` +
-		`|running(?:[.?! ]*$| (?:now|at|in|on|right|currently)))\b`, toLive, false, "counts what is there now"},
+	{`\bhow many ` + thingEN + `\b.{0,25}\b(?:free|idle|available|pending|running(?:[.?! ]*$| (?:now|right|currently|on|in|at (?:the|this) moment)\b))` +
+		`|\bhow many (?:of (?:my|our|the|their) )?` + thingEN + `(?: do(?:es)?(?: [\w.-]+){1,2} have| (?:of|on|in|under|by|from|for)(?: [\w.-]+){1,3} are| are| of mine are)?` +
+		`(?: still| currently| now| actually)? running\b`, toLive, false, "counts what is there now"},
 	{`\b(?:is|are) (?:the )?(?:gpu |compute )?(?:(?:node|host) [\w-]+|` + hostEN + `) (?:idle|up|down|free|busy|available` +
 		`|drained)\b`, toLive, false, "the state of a named node"},
 	{`\bis ` + ownEN + ` (?:still |already )?(?:finished|done|running|over)\b|\bis anyone\b` +
@@ -188,8 +190,12 @@ var aboutOthers = lazy.New(otherEN + `|` + otherZH)
 // ourPrograms matches the names of programs that we answer questions about.
 var ourPrograms = lazy.New(`\bmegatron|\bmcore\b|\bslurm\b|\bsbatch\b|\bsrun\b|\bsqueue\b|\bnccl\b|\btorchrun\b|\bpyxis\b|\benroot\b`)
 
-// namesOurs reports whether a text names an option or a variable of one of our programs.
+// namesOurs reports whether a text names one of our programs, or an option or a variable of
+// one.
 func namesOurs(text string) bool {
+	if ourPrograms.MatchString(strings.ToLower(text)) {
+		return true
+	}
 	for _, m := range optionPattern.FindAllStringSubmatch(text, -1) {
 		if names.Option(m[1]) {
 			return true
@@ -232,7 +238,7 @@ func findRedirect(text string) (request, bool) {
 	how := asksHow.MatchString(low)
 	for i, re := range redirectPatterns() {
 		r := redirectRules[i]
-		if r.to == toOthers && (ourPrograms.MatchString(low) || namesOurs(text)) {
+		if r.to == toOthers && namesOurs(text) {
 			continue // "a Megatron checkpoint for vLLM" is a question about Megatron
 		}
 		if r.to == toOperation && savesFirst.MatchString(low) && !aboutOthers.MatchString(low) {

@@ -22,15 +22,11 @@ import (
 const (
 	minScore              = 0.20
 	offTopicShare         = 1
+	offTopicShareOurs     = 1.7 // for a question that names one of our programs
 	minScoreNotField      = 0.30
 	offTopicShareNotField = 0.70
 	unknownWordsRaise     = 0.25 // added to minScore in proportion to words that no card has
-
-	// With a third of its weight in words that no card has, a question that names none of
-	// our programs needs a passage that fits well; with foreignMost in words that off-topic
-	// questions have besides, it is one of those.
-	unknownMost = 0.33
-	foreignMost = 0.25
+	foreignMost           = 0.30 // the share of words that only off-topic questions have
 )
 
 // nearestCount is the number of passages to choose an answer from.
@@ -121,15 +117,15 @@ func (a *Answerer) nearest(ctx context.Context, question string, l lang.Lang) (n
 	case near[0].Score >= clearScore || library.BuiltIn().HasFieldTerm(question):
 		least, share = minScore, offTopicShare
 	}
+	ours := namesOurs(question)
+	if ours {
+		share = max(share, offTopicShareOurs)
+	}
 	if built := library.BuiltIn(); !near[0].local {
-		unknown := built.UnknownShare(question)
-		least += unknownWordsRaise * unknown
-		switch {
-		case near[0].Card == "": // one of the program's own, whose words the library does not have
-		case built.ForeignShare(question) >= foreignMost:
+		least += unknownWordsRaise * built.UnknownShare(question)
+		// The library does not have the words of the program's own passages, which have no card.
+		if near[0].Card != "" && built.ForeignShare(question) >= foreignMost && !ours {
 			return near, false
-		case unknown >= unknownMost && !ourPrograms.MatchString(strings.ToLower(question)):
-			least = max(least, fitScore)
 		}
 	}
 	return near, near[0].Score >= least && other <= share*near[0].Score
@@ -370,10 +366,6 @@ func flagPassage(question string, l lang.Lang, near []Passage) (Passage, bool) {
 	case len(f.Choices) > 0:
 		kind = lang.Text{EN: "one of " + strings.Join(f.Choices, ", "), ZH: "可选值 " + strings.Join(f.Choices, "、")}
 	}
-	def := lang.Same(f.Default)
-	if f.Default == "" {
-		def = lang.Text{EN: "none", ZH: "无"}
-	}
 	also := lang.Text{}
 	if len(f.Aliases) > 0 {
 		also = lang.Text{EN: "; also %s", ZH: "；别名 %s"}.With(strings.Join(f.Aliases, ", "))
@@ -381,7 +373,7 @@ func flagPassage(question string, l lang.Lang, near []Passage) (Passage, bool) {
 	text := lang.Text{
 		EN: "`%s`: a flag of Megatron-LM, %s; default %s; group %s%s. `megatron-ops plan` checks it together with your other arguments.",
 		ZH: "`%s`：Megatron-LM 的参数，%s；默认 %s；分组 %s%s。`megatron-ops plan` 会结合其他参数检查。",
-	}.With(f.Name, kind, def, f.Group, also)
+	}.With(f.Name, kind, library.Default(f), f.Group, also)
 	score := 1.0
 	switch {
 	case len(near) > 0 && onlyNames(question):

@@ -175,10 +175,15 @@ func TestLayoutOfAModelByName(t *testing.T) {
 		"which layout for llama3 70b fp8 on 64 A100":              {"(in bf16: it does not compute in fp8)", "--sequence-parallel --micro-batch-size 1`"},
 		"how long to train llama3 70b on 15T tokens":              {"About 56", "days (4"},
 		"qwen2.5 7b on 4 a800, best tp and pp":                    {"qwen2.5-7b on 4 A800", "--nodes 1 --gpus-per-node 4`"},
-		"which tp for llama3 70b on 64 MI300X":                    {"The GPU MI300X is not known", "h200, gh200", "--model llama3-70b --gpu h100 --nodes 8`"},
+		"which tp for llama3 70b on 64 MI300X":                    {"The GPU MI300X is not known", "h200 (140 GiB)", "with 24 GB: `megatron-ops recommend --model llama3-70b --gpu rtx4090 --nodes 8`"},
+		"which tp for llama3 70b on 64 MI300X 192GB":              {"with 192 GB: `megatron-ops recommend --model llama3-70b --gpu b200 --nodes 8`"},
 		"llama3 70b 在 64 张昇腾 910B 上怎么切并行":                         {"不认识 GPU"},
-		"best TP for llama3 8b on 8 RTX 3090":                     {"The GPU RTX 3090 is not known"},
+		"best TP for llama3 8b on 8 4090":                         {"llama3-8b on 8 RTX4090"},
+		"suggest a parallel layout for qwen3-8b with mcore v15":   {"the question names no GPU"},
+		"best TP for llama3 8b on 8 RTX 3090":                     {"The GPU RTX 3090 is not known", "rtx4090 (24 GiB)", "--gpu rtx4090 --nodes 1`"},
 		"best TP/PP for llama3 8b on 8 L20":                       {"The GPU L20 is not known"},
+		"best TP/PP for llama3 8b on 8 L20 48 GB":                 {"with 48 GB: `megatron-ops recommend --model llama3-8b --gpu a40 --nodes 1`"},
+		"llama3 8b 在 8 张 RTX 5090 32G 上怎么切并行":                     {"32 GB 的卡:`megatron-ops recommend --model llama3-8b --gpu rtx4090 --nodes 1`"},
 		"llama3 8b 8 张 3090 放得下吗":                                 {"不认识 GPU 3090"},
 	} {
 		r, ok := compute.Answer(q, lang.Of(q))

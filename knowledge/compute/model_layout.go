@@ -33,17 +33,20 @@ var (
 )
 
 // unknownGPU matches names of accelerators as makers form them.
-var unknownGPU = lazy.New(`(?:^|[^a-z0-9])(?:[abhlpv]\d{2,3}|(?:rtx|gtx|mi) ?\d{2,4}|910[a-c]?|[2-5]0[5-9]0)[a-z]*(?:$|[^a-z0-9])` +
+var unknownGPU = lazy.New(`(?:^|[^a-z0-9])(?:[abhlpv]\d{1,2}0|a16|(?:rtx|gtx|mi) ?\d{2,4}|910[a-c]?|[2-5]0[5-9]0)[a-z]*(?:$|[^a-z0-9])` +
 	`|\b(?:amd|ascend|npus?|tpus?|gaudi|dcus?|trainium)|昇腾|寒武纪|海光|沐曦`)
 
 // givenMemory matches a size of memory, which is no part of a GPU's name.
-var givenMemory = lazy.New(`\d+ ?g(?:i?b)?\b`)
+var givenMemory = lazy.New(`(\d+) ?g(?:i?b)?\b`)
 
 // gpuIn returns the GPU that a question names; unknown is its name where nothing is known of it.
 func gpuIn(text string) (gpu megatron.GPU, unknown string) {
 	gpu, known := megatron.LookupGPU(givenMemory.ReplaceAllString(text, " ") + "-" + strings.ReplaceAll(smallMemory.FindString(text), " ", ""))
 	if !known {
 		unknown = strings.TrimFunc(unknownGPU.FindString(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+		if gpu, known = megatron.LookupGPU("rtx" + unknown); known { // 4090
+			unknown = ""
+		}
 	}
 	return gpu, unknown
 }
@@ -146,10 +149,7 @@ func modelLayout(q *question) string {
 		return ""
 	}
 	if w.unknown != "" {
-		return q.say("The GPU %[1]s is not known here, so no layout and no speed of %[2]s is computed for it. Known are %[3]s. What fits is the same on every GPU with as "+
-			"much memory: take a known one with no more than yours, e.g. `%[4]s` (%.0[5]f GiB).",
-			"不认识 GPU %[1]s,因此无法计算 %[2]s 的并行配置和速度。已知的有 %[3]s。显存相同的 GPU 放得下的配置也相同:选一个显存不大于你那张卡的已知型号,例如 `%[4]s`(%.0[5]f GiB)。",
-			strings.ToUpper(w.unknown), w.model.Name, strings.Join(megatron.GPUNames(), ", "), w.command(cmp.Or(w.gpus, w.perNode)), w.gpu.MemoryGiB)
+		return w.standIn(q)
 	}
 	gpus := w.gpus
 	var options []rules.Option
@@ -188,6 +188,36 @@ func modelLayout(q *question) string {
 	t += q.say(". By estimate this is the cheapest legal layout:\n`%s`\n", "。这是估算代价最低的合法配置:\n`%s`\n", strings.Join(append(o.Flags, w.given()...), " "))
 	t += published(q, w, gpus)
 	return w.duration(q, o, gpus) + t + q.say("`%s` shows the others and why.", "`%s` 列出其他配置及理由。", w.command(gpus))
+}
+
+// usualMemory is the memory, in GB, of the example of an unknown GPU whose memory the question
+// does not say.
+const usualMemory = 24
+
+// standIn says how to plan for a GPU that is not known: with a known one of no more memory.
+func (w wanted) standIn(q *question) string {
+	memory := usualMemory
+	if m := givenMemory.FindAllStringSubmatch(q.low, -1); len(m) == 1 {
+		memory, _ = strconv.Atoi(m[0][1])
+	}
+	var known []string
+	last := 0.0
+	w.gpu = megatron.GPU{}
+	for _, g := range megatron.GPUs() {
+		if g.MemoryGiB > 1.05*last { // one of several with about the same memory
+			known = append(known, fmt.Sprintf("%s (%.0f GiB)", g.Name, g.MemoryGiB))
+			last = g.MemoryGiB
+		}
+		if g.Arch >= 8 && g.Domain == 0 && g.MemoryGiB > w.gpu.MemoryGiB && g.MemoryGiB <= float64(memory) {
+			w.gpu = g // bf16 came with Ampere
+		}
+	}
+	t := q.say("The GPU %s is not known here, so no layout and no speed of %s is computed for it. A layout that fits a known GPU with no more memory fits yours too; known are, by memory: %s.",
+		"不认识 GPU %s,因此无法计算 %s 的并行配置和速度。能放进某个显存不比你的卡大的已知型号的配置,也放得进你的卡。已知型号按显存:%s。", strings.ToUpper(w.unknown), w.model.Name, strings.Join(known, ", "))
+	if w.gpu.Name == "" {
+		return t
+	}
+	return t + q.say(" For example, with %d GB: `%s` (its speeds and number types are not those of your GPU).", "例如 %d GB 的卡:`%s`(其中的速度和数值类型不是你的卡的)。", memory, w.command(cmp.Or(w.gpus, w.perNode)))
 }
 
 // tokensGiven matches the number of tokens of a training.

@@ -361,12 +361,15 @@ func (x *Index) HasFieldTerm(question string, docs int) bool {
 }
 
 // ForeignShare returns the share of a question's words, by weight, that later Docs than the
-// first docs contain and none of these does.
+// first docs contain and none of these does. A name has the weight of an everyday word.
 func (x *Index) ForeignShare(question string, docs int) float64 {
 	var foreign, total float64
 	for _, t := range Terms(question) {
-		if t.Weight == numberWeight {
+		switch t.Weight {
+		case numberWeight:
 			continue
+		case codeWeight:
+			t.Weight = plainWeight
 		}
 		posts, known := x.words.find(t.Key)
 		w := x.rareWord * t.Weight

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/knowledge/cards"
 	"github.com/megatron-ops/megatron-ops/knowledge/index"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
@@ -106,7 +107,7 @@ func all(data fs.FS) ([]cards.Card, error) {
 const flagTable = "flag"
 
 // addDefault adds the default that Megatron's parser has to the row of a flag that takes a
-// value, unless the row's text says one.
+// value, and that of older releases where it was another, unless the row's text says one.
 func addDefault(c *cards.Card) {
 	f, ok := megatron.LookupFlag(c.Title.EN)
 	if c.Table != flagTable || !ok || f.Action != megatron.Store || f.Type == megatron.Switch || f.Default == "" {
@@ -115,8 +116,20 @@ func addDefault(c *cards.Card) {
 	if strings.Contains(c.Text.EN, "default") || strings.Contains(c.Text.ZH, "默认") {
 		return
 	}
-	c.Text.EN += "; default " + f.Default
-	c.Text.ZH += ";默认 " + f.Default
+	d := Default(f)
+	c.Text.EN += "; default " + d.EN
+	c.Text.ZH += ";默认 " + d.ZH
+}
+
+// Default returns a flag's default, with that of older releases where it was another.
+func Default(f megatron.Flag) lang.Text {
+	if f.Default == "" {
+		return lang.Text{EN: "none", ZH: "无"}
+	}
+	if older, until, ok := megatron.OlderDefault(f.Name); ok {
+		return lang.Text{EN: "%[1]s (%[2]s up to %[3]s)", ZH: "%[1]s(%[3]s 及以前为 %[2]s)"}.With(f.Default, older, until)
+	}
+	return lang.Same(f.Default)
 }
 
 // Build makes the two embedded files from the folder of cards.

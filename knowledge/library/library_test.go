@@ -144,6 +144,7 @@ func TestRowsOfFlagsSayTheDefault(t *testing.T) {
 	for id, want := range map[string][2]string{
 		"flag.--muon-momentum":     {"; default 0.9", ";默认 0.9"},
 		"flag.--muon-num-ns-steps": {"; default 5", ";默认 5"},
+		"flag.--muon-tp-mode":      {"; default duplicated (blockwise up to 0.19.0)", ";默认 duplicated(0.19.0 及以前为 blockwise)"},
 		"flag.--weight-decay":      {"default 0.01", "默认 0.01"}, // the row's own words
 	} {
 		c, ok := library.BuiltIn().Find(id)

@@ -1,6 +1,8 @@
 package megatron
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/near"
@@ -84,13 +86,9 @@ func LookupGPU(word string) (GPU, bool) {
 	return best, best.Name != ""
 }
 
-// GPUNames returns the names of all known GPUs.
-func GPUNames() []string {
-	names := make([]string, len(gpus))
-	for i, g := range gpus {
-		names[i] = g.Name
-	}
-	return names
+// GPUs returns all known GPUs, least memory first.
+func GPUs() []GPU {
+	return slices.SortedStableFunc(slices.Values(gpus), func(a, b GPU) int { return cmp.Compare(a.MemoryGiB, b.MemoryGiB) })
 }
 
 // NearestGPUs returns the names most similar to an unknown word. They differ from

@@ -222,6 +222,18 @@ func FlagHistory(name string) []Span {
 	return spans
 }
 
+// OlderDefault returns the default that a flag had before the one that it has now, and the last
+// release with it. ok is false where it was always the same.
+func OlderDefault(name string) (value string, until Release, ok bool) {
+	now, _ := LookupFlag(name)
+	for _, s := range slices.Backward(FlagHistory(name)) {
+		if d := s.Flag.Default; d != "" && d != now.Default {
+			return d, s.Until, true
+		}
+	}
+	return "", 0, false
+}
+
 func (f *Flag) first() Release { return max(f.Since, 1) }
 
 func (f *Flag) last() Release { return f.Until.OrNewest() }

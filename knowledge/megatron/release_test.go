@@ -75,6 +75,17 @@ func TestFlagHistory(t *testing.T) {
 	require.Len(t, FlagHistory("--no-rl-persist-cuda-graphs"), 1, "found by an alias")
 }
 
+func TestOlderDefault(t *testing.T) {
+	value, until, ok := OlderDefault("--data-parallel-sharding-strategy")
+	require.True(t, ok)
+	require.Equal(t, "no_shard", value)
+	require.Equal(t, V017, until)
+	for _, name := range []string{"--seq-length", "--tensor-model-parallel-size", "--no-such-flag"} {
+		_, _, ok = OlderDefault(name)
+		require.False(t, ok, name)
+	}
+}
+
 func TestParseByRelease(t *testing.T) {
 	parse := func(r Release, argv ...string) (*Args, []ParseError) {
 		return Parse(Run{Argv: argv, WorldSize: 1, Release: r})
