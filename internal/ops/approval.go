@@ -116,8 +116,12 @@ func (s *Service) Ask(ctx context.Context, a Approval, in any) (Approval, error)
 		}
 	}
 	if added, err := addRequest(ctx, docs, a); err != nil || !added {
-		_, e := docs.Get(ctx, docApproval, a.key(), a.At, &a)
-		return a, errors.Join(err, e)
+		var first Approval // a's own fields, and what they share with the caller, must not be decoded into
+		ok, e := docs.Get(ctx, docApproval, a.key(), a.At, &first)
+		if err = errors.Join(err, e); err != nil || !ok {
+			return a, err
+		}
+		return first, nil
 	}
 	for _, key := range smaller {
 		err = errors.Join(err, docs.Delete(ctx, docApproval, key))
@@ -264,7 +268,7 @@ func (s *Service) Decidable(ctx context.Context, id string, by Caller) (a Approv
 	if !ok || a.ID != id {
 		return a, NotFoundError("",
 			lang.Text{EN: "this request is older than %s, or was decided", ZH: "该申请已超过 %s，或已有结果"}.With(lang.Span(s.ApprovalLifetime())),
-			lang.Text{EN: "the agent asks again by the same call", ZH: "智能体再次发出同样的调用即可重新请求"})
+			lang.Text{EN: "the same call asks again, from a person or an agent", ZH: "申请人或其智能体再次发出同样的调用即可重新申请"})
 	}
 	return a, mayDecide(a, by)
 }

@@ -252,6 +252,7 @@ func TestAnOldRequestDoesNotDecideTheNext(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Decide(t.Context(), first[0].ID, ops.Caller{ID: "T1/U6", User: "olga", Operator: true}, "T1/U6", true, "")
 	require.ErrorContains(t, err, "this request is older than")
+	require.Contains(t, ops.AsError(err).Fix.EN, "a person or an agent", "it may be a person's request")
 	docs := s.Docs()
 	require.NoError(t, docs.Put(t.Context(), "approval", "unreadable", "a text", s.Now().Add(time.Hour)))
 	list, err := s.Approvals(t.Context())
