@@ -305,12 +305,11 @@ func (t *tokens) issue(who ops.Caller, call, shown string) string {
 		maps.DeleteFunc(t.own, func(_ string, all []string) bool { return t.all[all[len(all)-1]].call == "" })
 	}
 	token, person := rand.Text(), personOf(who)
-	own := append(t.own[person], token)
-	if len(own) > mostTokens {
+	t.own[person] = append(t.own[person], token)
+	if own := t.own[person]; len(own) > mostTokens {
 		delete(t.all, own[0])
-		own = own[1:]
+		t.own[person] = own[1:]
 	}
-	t.own[person] = own
 	t.all[token] = confirmation{call: call, shown: shown, until: now.Add(tokenLife)}
 	return token
 }
