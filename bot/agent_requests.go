@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,9 +36,16 @@ const pollInterval = 2 * time.Second
 // pollLoop shows people in Slack what other parts of the service have stored for them: agents'
 // calls that wait for approval, and notices about jobs.
 func (b *Bot) pollLoop(ctx context.Context) {
-	seen := map[string]bool{}
+	seen, all := map[string]bool{}, false
+	settlers := settlers{room: make(chan struct{}, maxRequests)}
+	defer settlers.Wait()
 	every(ctx, pollInterval, func() {
-		if err := b.poll(ctx, seen); err != nil && ctx.Err() == nil {
+		var err error
+		if !all {
+			err = b.adoptAll(ctx)
+			all = err == nil
+		}
+		if err = errors.Join(err, b.poll(ctx, seen, &settlers)); err != nil && ctx.Err() == nil {
 			b.log.Error("slack: requests and notices", "err", err)
 		}
 	})
@@ -45,7 +53,7 @@ func (b *Bot) pollLoop(ctx context.Context) {
 
 // poll queues messages for new requests and notices. A message's key keeps it from being
 // queued twice; seen only saves work.
-func (b *Bot) poll(ctx context.Context, seen map[string]bool) error {
+func (b *Bot) poll(ctx context.Context, seen map[string]bool, settlers *settlers) error {
 	if b.cfg.Service.Store == nil {
 		return nil
 	}
@@ -64,7 +72,7 @@ func (b *Bot) poll(ctx context.Context, seen map[string]bool) error {
 			return err
 		}
 	}
-	if err := b.closeOld(ctx, asked); err != nil {
+	if err := b.closeOld(ctx, asked, settlers); err != nil {
 		return err
 	}
 	told, err := b.cfg.Service.Notices(ctx)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +36,7 @@ type yard struct {
 	mu        sync.Mutex
 	jobs      map[slurm.JobID]slurm.Job
 	submitted []slurm.Submission
+	updates   atomic.Int32 // how many were begun
 	// held are the questions that get no answer until their channel is closed.
 	held map[string]chan struct{}
 	// silent makes Submit and Find fail as while Slurm's controller is down; lost says that
@@ -133,7 +135,12 @@ func (y *yard) Cancel(_ context.Context, id slurm.JobID) error {
 	return nil
 }
 
-func (y *yard) Update(_ context.Context, id slurm.JobID, u slurm.Update) error {
+func (y *yard) Update(ctx context.Context, id slurm.JobID, u slurm.Update) error {
+	y.updates.Add(1)
+	y.wait(ctx, "update")
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	j := y.jobs[id]

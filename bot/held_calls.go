@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -39,28 +40,76 @@ type heldCall struct {
 	Headline lang.Text `json:"headline,omitzero"`
 	// Again says that the call is only made anew: its button agrees to nothing.
 	Again bool `json:"again,omitempty"`
-	// Approve, Asked and Message are a request for approval of version 0.2.0, and the one message
-	// that shows it. Request is the id that it has now.
-	Approve bool     `json:"approve,omitempty"`
-	Asked   view.Doc `json:"asked,omitzero"`
-	Message string   `json:"message,omitempty"`
-	Request string   `json:"request,omitempty"`
+	// The others are a request for approval of an earlier version: As is the cluster user as whom it
+	// showed that it acts, Most the most that it showed, Cards the messages that show it, or in
+	// version 0.2.0 Asked and Message the only one. Request is the id that it has now.
+	Approve bool          `json:"approve,omitempty"`
+	As      string        `json:"as,omitempty"`
+	Most    *ops.Size     `json:"most,omitempty"`
+	Cards   []requestCard `json:"cards,omitempty"`
+	Asked   view.Doc      `json:"asked,omitzero"`
+	Message string        `json:"message,omitempty"`
+	Request string        `json:"request,omitempty"`
 }
 
-// adopt makes a request for approval of version 0.2.0 one of this version, and returns its id, which
-// is kept under the old one.
-func (b *Bot) adopt(ctx context.Context, id string, op ops.Op, h heldCall) (string, error) {
+// adoptAll makes the requests of earlier versions whose places are known requests of this version,
+// so that they expire and move like others, and are decided on the page, too.
+func (b *Bot) adoptAll(ctx context.Context) error {
+	ids, err := b.cfg.Store.Keys(ctx, record.Held, b.now())
+	for _, id := range ids {
+		var h heldCall
+		found, e := b.cfg.Store.Get(ctx, record.Held, id, b.now(), &h)
+		if e == nil && found && len(h.Cards) > 0 {
+			_, e = b.adopt(ctx, id, h, adopted)
+		}
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// adopted claims a request of an earlier version for this one.
+const adopted = "adopted"
+
+// adopt makes a request for approval of an earlier version one of this version, and returns its id,
+// which is kept under the old one. The id is empty where the earlier version has settled the
+// request, unless it was killed while it carried out the same press.
+func (b *Bot) adopt(ctx context.Context, id string, h heldCall, press string) (string, error) {
+	r := ops.Approval{
+		Op: h.Call.Op, Who: b.people.Call(ctx, h.Ask).Who, Why: textApproval.EN, Most: h.Most, Until: h.Until,
+		Digest: consent.Request{Digest: h.Digest, Shown: h.Shown}.Agreement(),
+	}
+	r.Who.User = cmp.Or(h.As, r.Who.User)
+	op, ok := operations.Lookup(h.Call.Op)
+	if !ok {
+		return "", nil
+	}
 	in, err := typed.Fill(op, h.Call)
 	if err != nil {
 		return "", err
 	}
-	r, _, err := b.ask(ctx, ops.Approval{Op: op.Name, Who: b.people.Call(ctx, h.Ask).Who, Why: textApproval.EN, Digest: h.Digest}, in, h)
+	b.requesting.Lock()
+	defer b.requesting.Unlock()
+	if _, err = b.cfg.Store.Get(ctx, record.Held, id, b.now(), &h); err != nil || h.Request != "" {
+		return h.Request, err
+	}
+	owner, err := b.cfg.Store.Claim(ctx, record.Claim, id, adopted, b.now().Add(expiredKept))
+	if err != nil || owner != adopted && owner != press {
+		return "", err
+	}
+	cards := h.Cards
+	if len(cards) == 0 {
+		cards = []requestCard{{h.Message, card.Place{Team: h.Ask.Team}, answer.LanguageOfDoc(h.Asked), h.Asked}}
+	}
+	r.Shown = cards[0].Doc.Sections
+	r, _, err = b.ask(ctx, r, in, heldCall{Call: h.Call, Ask: h.Ask, Headline: h.Headline})
+	if err == nil {
+		err = b.awaits(ctx, waitingRequest{Request: r, Cards: cards})
+	}
 	if err != nil {
 		return "", err
 	}
-	shown := requestCard{h.Message, card.Place{Team: h.Ask.Team}, answer.LanguageOfDoc(h.Asked), h.Asked}
-	err = b.awaits(ctx, waitingRequest{Request: r, Cards: []requestCard{shown}})
-	return r.ID, errors.Join(err, b.cfg.Store.Put(ctx, record.Held, id, heldCall{Call: h.Call, Approve: true, Request: r.ID}, h.Until))
+	return r.ID, errors.Join(
+		b.cfg.Store.Put(ctx, record.Held, id, heldCall{Call: h.Call, Approve: true, Request: r.ID}, h.Until), b.cfg.Store.Delete(ctx, record.Waiting, id))
 }
 
 // hold stores the call and returns its id, which cannot be guessed. A request that is carried
@@ -120,12 +169,17 @@ func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.Sl
 		return b.reply.Replace(a, help.Unknown(h.Call.Op, l))
 	}
 	if h.Approve {
-		if h.Request == "" {
-			h.Request, err = b.adopt(ctx, a.Value, op, h)
+		request := h.Request
+		if request == "" {
+			request, err = b.adopt(ctx, a.Value, h, a.Key)
 		}
-		if a.Value = h.Request; err != nil {
+		switch {
+		case err != nil:
 			return b.reply.Doc(a, answer.Error(ops.AsError(err), l), false)
+		case request == "":
+			return b.reply.Doc(a, view.Doc{Title: textDecided.In(l), Tone: view.Warn}, false)
 		}
+		a.Value = request
 		return b.decide(ctx, a, yes)
 	}
 	if h.Ask.Team != a.Team || h.Ask.User != a.User {

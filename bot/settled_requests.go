@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -106,13 +107,32 @@ func (b *Bot) decide(ctx context.Context, a incoming.Ask, yes bool) []store.Slac
 	return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 }
 
-// closeOld settles the requests that wait no more, because they have expired or were decided or
+// settlers settle several requests at a time: an approved call may take minutes, and holds up none of
+// the others.
+type settlers struct {
+	sync.WaitGroup
+	room chan struct{}
+}
+
+// try has one request settled; without room for it, it is settled after the next look at the store.
+func (s *settlers) try(settle func()) {
+	select {
+	case s.room <- struct{}{}:
+		s.Go(func() {
+			defer func() { <-s.room }()
+			settle()
+		})
+	default:
+	}
+}
+
+// closeOld has the requests settled that wait no more, because they have expired or were decided or
 // replaced outside of this bot. asked are the requests that wait.
-func (b *Bot) closeOld(ctx context.Context, asked []ops.Approval) error {
+func (b *Bot) closeOld(ctx context.Context, asked []ops.Approval, settlers *settlers) error {
 	all, err := b.waiting(ctx)
 	for _, w := range all {
 		if !slices.ContainsFunc(asked, func(r ops.Approval) bool { return r.ID == w.Request.ID }) {
-			err = errors.Join(err, b.settle(ctx, w.Request.ID))
+			settlers.try(func() { b.warn("request", b.settle(ctx, w.Request.ID), "id", w.Request.ID) })
 		}
 	}
 	return err
@@ -125,8 +145,6 @@ func (b *Bot) settle(ctx context.Context, id string) error {
 		return nil
 	}
 	defer b.settling.Delete(id)
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	var w waitingRequest
 	shown, err := b.cfg.Store.Get(ctx, record.Waiting, id, b.now(), &w)
 	if err != nil || !shown {
@@ -152,13 +170,21 @@ func (b *Bot) settle(ctx context.Context, id string) error {
 	case !person:
 		owed = b.agentsOutcome(ctx, now, w.Cards, decided, over)
 	case decided:
-		if r.Waits() { // from now on, the same call is another request
-			w.Request = now
-			if err := errors.Join(b.awaits(ctx, w), b.cfg.Service.Consume(ctx, now)); err != nil {
-				return err
-			}
+		if w.Request = now; r.Waits() {
+			err = b.awaits(ctx, w)
 		}
-		owed = b.execute(ctx, w, h)
+		if err == nil { // from now on, the same call is another request
+			err = b.cfg.Service.Consume(ctx, now)
+		}
+		if err != nil {
+			return err
+		}
+		work, cancel := context.WithTimeout(ctx, requestTimeout)
+		owed = b.execute(work, w, h)
+		cancel()
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // which is the outcome, and not to be tried again
+			ctx = context.WithoutCancel(ctx)
+		}
 	case over:
 		if owed, err = b.expire(ctx, w, h); err != nil {
 			return err

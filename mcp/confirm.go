@@ -122,7 +122,7 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 	case onPage:
 		return s.askOnPage(ctx, call, digest, question), nil
 	case asks.form:
-		return sdkserver.NewInputRequestBuilder(s.tokens.issue(digest, question.digest)).Elicit("confirm", sdk.ElicitationParams{
+		return sdkserver.NewInputRequestBuilder(s.tokens.issue(call.Who, digest, question.digest)).Elicit("confirm", sdk.ElicitationParams{
 			Mode:    sdk.ElicitationModeForm,
 			Message: question.text,
 			RequestedSchema: map[string]any{
@@ -153,12 +153,12 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 			Code: ops.NotAllowed, Message: lang.Text{EN: "%s, and this client cannot ask one", ZH: "%s，而此客户端无法询问用户"}.With(why), Fix: fix,
 		}), nil
 	}
-	return s.refuseWithToken(o, question, digest), nil
+	return s.refuseWithToken(o, call.Who, question, digest), nil
 }
 
 // refuseWithToken refuses for now and returns a token that a second call must bring.
-func (s *Server) refuseWithToken(o ops.Op, q question, digest string) *sdk.CallToolResult {
-	token := s.tokens.issue(digest, q.digest)
+func (s *Server) refuseWithToken(o ops.Op, who ops.Caller, q question, digest string) *sdk.CallToolResult {
+	token := s.tokens.issue(who, digest, q.digest)
 	res := refusal(&ops.Error{
 		Code: ops.NotAllowed, Field: tokenField, Message: lang.Text{EN: "%s needs a confirmation; nothing was done", ZH: "%s 需要确认；没有执行任何操作"}.With(o.Name),
 		Fix: lang.Text{
@@ -224,7 +224,7 @@ func (s *Server) tokenFor(ctx context.Context, grant Grant, call *ops.Call, o op
 	if policy := s.cfg.Policy(); !policy.acceptsToken(policy.judge(call, submit, target)) {
 		return ""
 	}
-	return s.tokens.issue(digest(submit, call.Who, target), "")
+	return s.tokens.issue(call.Who, digest(submit, call.Who, target), "")
 }
 
 // tokenOffer says what plan's token is for.
@@ -268,13 +268,17 @@ func canAsk(ctx context.Context) bool {
 // fits a submit that brings a key.
 func digest(o ops.Op, who ops.Caller, in any) string { return ops.CallDigest(who, o.Name, in) }
 
-// tokens issues and spends confirmations, and keeps them until nobody can bring them any more. The
-// pace of each person's calls bounds how many there are.
+// mostTokens is how many confirmations of one person are kept: an agent that asks without end fills
+// no memory, and takes nobody else's.
+const mostTokens = 256
+
+// tokens issues and spends confirmations, and keeps them until nobody can bring them any more.
 type tokens struct {
 	now func() time.Time
 
 	mu    sync.Mutex
 	all   map[string]confirmation // by token
+	own   map[string][]string     // the tokens of each person, oldest first
 	swept time.Time
 }
 
@@ -285,10 +289,12 @@ type confirmation struct {
 	spent       bool
 }
 
-func newTokens() *tokens { return &tokens{now: time.Now, all: map[string]confirmation{}} }
+func newTokens() *tokens {
+	return &tokens{now: time.Now, all: map[string]confirmation{}, own: map[string][]string{}}
+}
 
-// issue returns the token of one call, whose question showed the given agreement.
-func (t *tokens) issue(call, shown string) string {
+// issue returns the token of one call of a person, whose question showed the given agreement.
+func (t *tokens) issue(who ops.Caller, call, shown string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
@@ -296,8 +302,14 @@ func (t *tokens) issue(call, shown string) string {
 		t.swept = now
 		// A token that is too old is told from one that was never issued.
 		maps.DeleteFunc(t.all, func(_ string, c confirmation) bool { return now.After(c.until.Add(tokenLife)) })
+		maps.DeleteFunc(t.own, func(_ string, all []string) bool { return t.all[all[len(all)-1]].call == "" })
 	}
-	token := rand.Text()
+	token, person := rand.Text(), personOf(who)
+	t.own[person] = append(t.own[person], token)
+	if own := t.own[person]; len(own) > mostTokens {
+		delete(t.all, own[0])
+		t.own[person] = own[1:]
+	}
 	t.all[token] = confirmation{call: call, shown: shown, until: now.Add(tokenLife)}
 	return token
 }

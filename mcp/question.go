@@ -69,7 +69,7 @@ func (q question) tooLong(o ops.Op) *sdk.CallToolResult {
 
 // askOnPage asks the client's person on a page that shows the whole request.
 func (s *Server) askOnPage(ctx context.Context, call *ops.Call, digest string, q question) *sdk.CallToolResult {
-	state := s.tokens.issue(digest, q.digest)
+	state := s.tokens.issue(call.Who, digest, q.digest)
 	p := s.pages.ask(state, call.Who, q.request)
 	if !sdk.IsModernProtocol(sdkserver.RequestProtocolVersion(ctx)) {
 		// The call waits for the answer, and when it ends its page closes. In the

@@ -59,7 +59,7 @@ func TestWhatATokenConfirms(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	all := newTokens()
 	all.now = func() time.Time { return now }
-	token := all.issue(digest(o, mine, in), "a1")
+	token := all.issue(mine, digest(o, mine, in), "a1")
 	for _, other := range []ops.Caller{{Surface: ops.MCP, ID: "agent", User: "alice"}, {Surface: ops.MCPHTTP, ID: "other", User: "alice"}, {Surface: ops.MCPHTTP, ID: "agent", User: "bob"}} {
 		_, err := all.spend(token, digest(o, other, in))
 		require.ErrorContains(t, err, "does not belong to this call", other)
@@ -75,17 +75,33 @@ func TestWhatATokenConfirms(t *testing.T) {
 	_, err = all.spend(token, digest(o, mine, in))
 	require.ErrorContains(t, err, "used already")
 	now = now.Add(2 * tokenLife)
-	_ = all.issue(digest(o, mine, in), "")
+	_ = all.issue(mine, digest(o, mine, in), "")
 	require.Len(t, all.all, 1, "what nobody can bring any more is forgotten")
 
 	jobs := strings.Repeat("+4711,4712", 50)
-	token = all.issue(digest(o, mine, in), jobs)
+	token = all.issue(mine, digest(o, mine, in), jobs)
 	require.Less(t, len(token), 100, "an agent repeats it")
 	_, err = all.spend(token+"x", digest(o, mine, in))
 	require.ErrorContains(t, err, "does not belong to this call")
 	agreed, err = all.spend(token, digest(o, mine, in))
 	require.NoError(t, err)
 	require.Equal(t, jobs, agreed)
+
+	first := all.issue(mine, digest(o, mine, in), "first")
+	another := all.issue(ops.Caller{User: "bob"}, digest(o, mine, in), "another")
+	for range mostTokens {
+		token = all.issue(mine, digest(o, mine, in), "last")
+	}
+	require.Len(t, all.all, mostTokens+1, "one person's agents fill no memory")
+	_, err = all.spend(first, digest(o, mine, in))
+	require.ErrorContains(t, err, "does not belong to this call")
+	for _, kept := range []string{token, another} {
+		_, err = all.spend(kept, digest(o, mine, in))
+		require.NoError(t, err)
+	}
+	now = now.Add(3 * tokenLife)
+	_ = all.issue(mine, digest(o, mine, in), "")
+	require.Len(t, all.own, 1, "nor do people who ask no more")
 }
 
 // A command is shown as a tool call only if the tool has all of its arguments.

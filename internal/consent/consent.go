@@ -168,7 +168,7 @@ func StillWithin(ctx context.Context, call *ops.Call, in any, shown *ops.Size) e
 	if err != nil {
 		return err
 	}
-	if (Request{Use: use, Takes: takes}).Most().Within(shown) {
+	if !takes || (Request{Use: use, Takes: true}).Most().Within(shown) {
 		return nil
 	}
 	return &ops.Error{

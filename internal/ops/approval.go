@@ -56,12 +56,14 @@ type Size struct {
 	GPUHours float64 `json:"gpu_hours"`
 }
 
-// Within reports whether s is no larger than shown. A nil size is not known and bounds
-// nothing.
+// Within reports whether s is no larger than shown. A nil size is not known: it is within nothing
+// that is, and bounds nothing that is.
 func (s *Size) Within(shown *Size) bool {
 	const rounding = 1 + 1e-9 // the parts of a job may be added in another order
-	return s == nil || shown == nil ||
-		s.GPUs <= shown.GPUs && s.Hours <= shown.Hours*rounding && s.GPUHours <= shown.GPUHours*rounding
+	if s == nil || shown == nil {
+		return s == shown
+	}
+	return s.GPUs <= shown.GPUs && s.Hours <= shown.Hours*rounding && s.GPUHours <= shown.GPUHours*rounding
 }
 
 // Waits reports whether nobody has decided yet.
@@ -87,7 +89,10 @@ const MostWaiting = 32
 func (s *Service) Ask(ctx context.Context, a Approval, in any) (Approval, error) {
 	docs := s.Docs()
 	a.At = s.Now()
-	a.ID, a.Until = a.keyOf(a, in)+"."+rand.Text(), a.At.Add(s.ApprovalLifetime())
+	a.ID = a.keyOf(a, in) + "." + rand.Text()
+	if a.Until.IsZero() {
+		a.Until = a.At.Add(s.ApprovalLifetime())
+	}
 	known, err := covering(ctx, docs, a, in)
 	if err != nil || known.ID != "" {
 		return known, err
@@ -111,8 +116,12 @@ func (s *Service) Ask(ctx context.Context, a Approval, in any) (Approval, error)
 		}
 	}
 	if added, err := addRequest(ctx, docs, a); err != nil || !added {
-		_, e := docs.Get(ctx, docApproval, a.key(), a.At, &a)
-		return a, errors.Join(err, e)
+		var first Approval // a's own fields, and what they share with the caller, must not be decoded into
+		ok, e := docs.Get(ctx, docApproval, a.key(), a.At, &first)
+		if err = errors.Join(err, e); err != nil || !ok {
+			return a, err
+		}
+		return first, nil
 	}
 	for _, key := range smaller {
 		err = errors.Join(err, docs.Delete(ctx, docApproval, key))
@@ -259,7 +268,7 @@ func (s *Service) Decidable(ctx context.Context, id string, by Caller) (a Approv
 	if !ok || a.ID != id {
 		return a, NotFoundError("",
 			lang.Text{EN: "this request is older than %s, or was decided", ZH: "该申请已超过 %s，或已有结果"}.With(lang.Span(s.ApprovalLifetime())),
-			lang.Text{EN: "the agent asks again by the same call", ZH: "智能体再次发出同样的调用即可重新请求"})
+			lang.Text{EN: "the same call asks again, from a person or an agent", ZH: "申请人或其智能体再次发出同样的调用即可重新申请"})
 	}
 	return a, mayDecide(a, by)
 }
@@ -284,10 +293,7 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 	if first != name || !a.Waits() {
 		return a, NotFoundError("", lang.Text{EN: "%s has decided already", ZH: "%s 已作出决定"}.With(first), lang.Text{})
 	}
-	a.Decided, a.Yes, a.Reason, a.Until = name, yes, reason, s.Now().Add(s.ApprovalLifetime())
-	if err := docs.Put(ctx, docApproval, a.key(), a, a.Until); err != nil {
-		return a, err
-	}
+	// The decision is written down first: where it could not be stored, it is written down again.
 	if s.Audit != nil {
 		word := "approve"
 		if !yes {
@@ -298,7 +304,8 @@ func (s *Service) Decide(ctx context.Context, id string, by Caller, name string,
 			"digest": a.Digest, "reason": reason,
 		}})
 	}
-	return a, nil
+	a.Decided, a.Yes, a.Reason, a.Until = name, yes, reason, s.Now().Add(s.ApprovalLifetime())
+	return a, docs.Put(ctx, docApproval, a.key(), a, a.Until)
 }
 
 // Outcome returns a request as it is stored now. It is not stored where it has expired, was
@@ -312,8 +319,14 @@ func (s *Service) Outcome(ctx context.Context, a Approval) (now Approval, stored
 	return a, false, err
 }
 
-// Consume ends a decided request that its surface has carried out.
+// Consume ends a decided request that its surface carries out. It may be repeated: a later request
+// for the same call stays.
 func (s *Service) Consume(ctx context.Context, a Approval) error {
+	var now Approval
+	ok, err := s.Docs().Get(ctx, docApproval, a.key(), s.Now(), &now)
+	if err != nil || !ok || now.ID != a.ID {
+		return err
+	}
 	return s.Docs().Delete(ctx, docApproval, a.key())
 }
 

@@ -2,6 +2,7 @@ package ops_test
 
 import (
 	"context"
+	"encoding/json"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -170,6 +171,38 @@ func TestAnApprovalIsOfTheSizeThatWasShown(t *testing.T) {
 	require.Equal(t, "T1/U5", ask(32), "a smaller one was approved with the larger")
 	require.Equal(t, "T1/U5", ask(4), "the first approval was not used up by a call that it did not cover")
 	require.Empty(t, ask(4))
+	decide()
+	unknown := ops.Approval{Who: agent, Op: "requeue", Why: "a limit", Shown: shown}
+	by, err := s.Approved(t.Context(), unknown, in)
+	require.NoError(t, err)
+	require.Empty(t, by, "what a size is unknown of may be larger")
+	decide()
+	require.Empty(t, ask(8), "nor was any size approved with an unknown one")
+}
+
+// A decision is written down before it counts, so that no crash loses its entry. A request that was
+// consumed twice leaves the next one of the same call.
+func TestADecisionIsWrittenDownFirst(t *testing.T) {
+	s, _, _ := approvalService(t)
+	ask := func() ops.Approval {
+		t.Helper()
+		r, err := s.Ask(t.Context(), ops.Approval{Who: person, Op: "cancel", Why: "a limit", Shown: shown, Own: json.RawMessage(`{}`)}, &jobcontrol.CancelIn{Job: "4711"})
+		require.NoError(t, err)
+		return r
+	}
+	r, written := ask(), 0
+	s.Audit = func(ctx context.Context, _ ops.AuditEntry) {
+		list, err := s.Approvals(ctx)
+		assert.NoError(t, err)
+		written += len(list)
+	}
+	r, err := s.Decide(t.Context(), r.ID, operator, "T1/U5", true, "")
+	require.NoError(t, err)
+	require.Equal(t, 1, written)
+	require.NoError(t, s.Consume(t.Context(), r))
+	next := ask()
+	require.NoError(t, s.Consume(t.Context(), r))
+	require.Equal(t, next.ID, ask().ID)
 }
 
 // A request that still waits is withdrawn when the same call asks for more: only one of them is
@@ -219,6 +252,7 @@ func TestAnOldRequestDoesNotDecideTheNext(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Decide(t.Context(), first[0].ID, ops.Caller{ID: "T1/U6", User: "olga", Operator: true}, "T1/U6", true, "")
 	require.ErrorContains(t, err, "this request is older than")
+	require.Contains(t, ops.AsError(err).Fix.EN, "a person or an agent", "it may be a person's request")
 	docs := s.Docs()
 	require.NoError(t, docs.Put(t.Context(), "approval", "unreadable", "a text", s.Now().Add(time.Hour)))
 	list, err := s.Approvals(t.Context())
