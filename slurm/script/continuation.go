@@ -199,7 +199,8 @@ func codeEnd(line string) int {
 		case c == '\\':
 			after := strings.TrimLeft(line[i+1:], " \t")
 			blanks := len(line) - i - 1 - len(after)
-			if quote == 0 && (after == "" && blanks > 0 || strings.HasPrefix(after, "#") && (blanks > 1 || blanks == 1 && !word) || strings.HasPrefix(after, "# ")) {
+			hash := strings.HasPrefix(after, "#") && (blanks > 1 || blanks == 1 && !word) || strings.HasPrefix(after, "# ")
+			if quote == 0 && (hash || after == "" && blanks > 0) {
 				return i
 			}
 			i, word = i+1, true
