@@ -123,7 +123,7 @@ func fixers() map[string]fixer {
 		"args-splitting":           fixArguments,
 		"conda-activate":           insertBefore(`source "$(conda info --base)/etc/profile.d/conda.sh"`),
 		"heredoc-expansion":        fixHereDoc,
-		"bare-torchrun":            replaceIn(regexp.MustCompile(`\btorchrun\b`), "python -m torch.distributed.run"),
+		"bare-torchrun":            fixTorchrun,
 		"exit-status-lost":         fixStatus,
 	}
 }
@@ -173,6 +173,32 @@ func replaceIn(re *regexp.Regexp, with string) fixer {
 		}
 		return nil, false
 	}
+}
+
+var torchrun = regexp.MustCompile(`\btorchrun\b`)
+
+// fixTorchrun replaces the word by three: in quotes where it is the value of a variable. The same
+// programs must be launched after the change.
+func fixTorchrun(lines []string, f Finding) ([]string, bool) {
+	before := launched(lines)
+	for _, with := range []string{"python -m torch.distributed.run", `"python -m torch.distributed.run"`} {
+		if out, ok := replaceIn(torchrun, with)(lines, f); ok && slices.Equal(launched(out), before) {
+			return out, true
+		}
+	}
+	return nil, false
+}
+
+// launched returns the programs that torchrun or torch.distributed.run starts.
+func launched(lines []string) (programs []string) {
+	for _, j := range script.Read("", []byte(strings.Join(lines, "\n"))).Jobs {
+		for _, st := range j.Starts {
+			if st.Launcher.Elastic() {
+				programs = append(programs, st.Program.Text())
+			}
+		}
+	}
+	return programs
 }
 
 // headEnd returns the index after the last #SBATCH line before the first command.

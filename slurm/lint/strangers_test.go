@@ -173,6 +173,7 @@ func TestTheImageDecidesWhereARelativeProgramIs(t *testing.T) {
 func TestAContainerWithGPUsNeedsThem(t *testing.T) {
 	for run, n := range map[string]int{
 		"srun docker run --gpus all i /w/moe.sh": 1, "srun singularity exec --nv i.sif /w/moe.sh": 1,
+		"srun docker run --gpus 0 i /w/moe.sh": 0, "srun singularity exec --nv=false i.sif /w/moe.sh": 0,
 		"srun docker run i /w/moe.sh": 0, "srun singularity exec i.sif /w/moe.sh": 0,
 	} {
 		require.Len(t, of("no-gpu-request", lang.EN, "#!/bin/bash", "#SBATCH --nodes=2", run), n, run)
@@ -289,5 +290,20 @@ func TestABackslashBeforeACommentIsMended(t *testing.T) {
 			_, after, _ = strings.Cut(string(fixed), "set -e\n")
 		}
 		require.Equal(t, mended, after, broken)
+	}
+}
+
+// The fix of torchrun in a variable keeps the launch: L=python -m … would start -m.
+func TestTorchrunInAVariableIsMended(t *testing.T) {
+	const head = "#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8 --time=60\nset -e\ncd /w\n"
+	for was, now := range map[string]string{
+		"L=torchrun\n$L --nproc_per_node 8 a.py\n":              "L=\"python -m torch.distributed.run\"\n$L --nproc_per_node 8 a.py\n",
+		"L='torchrun --nproc_per_node 8'\n$L a.py\n":            "L='python -m torch.distributed.run --nproc_per_node 8'\n$L a.py\n",
+		"L=torchrun\n\"$L\" --nproc_per_node 8 a.py\n":          "L=torchrun\n\"$L\" --nproc_per_node 8 a.py\n",
+		"L=(torchrun --nproc_per_node 8)\n\"${L[@]}\" a.py\n":   "L=(python -m torch.distributed.run --nproc_per_node 8)\n\"${L[@]}\" a.py\n",
+		"f() { \"$1\" --nproc_per_node 8 a.py; }\nf torchrun\n": "f() { \"$1\" --nproc_per_node 8 a.py; }\nf torchrun\n",
+	} {
+		fixed, _, _ := Fix([]byte(head+was), lang.EN)
+		require.Equal(t, head+now, string(fixed))
 	}
 }
