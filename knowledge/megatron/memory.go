@@ -123,8 +123,9 @@ func (c *Config) stageUse(s *Shape, stage int) use {
 		u.bytes[2] += (c.adamsMoments() - 4) * c.embeddingParams(s, stage) / stateShard
 	}
 	if c.LayerWise && c.Release < V018 && c.embeddingParams(s, stage) > 0 {
-		// Whole tensors are dealt out to the ranks: one rank has all of the embedding.
-		u.bytes[2] = max(u.bytes[2], (perState+c.adamsMoments()-4)*c.vocabularyParams(s))
+		// Whole tensors are dealt out to the ranks in the order of their sizes: one rank has all of
+		// the embedding beside its share of the others.
+		u.bytes[2] += (perState + c.adamsMoments() - 4) * max(0, c.vocabularyParams(s)-c.embeddingParams(s, stage)/stateShard)
 	}
 	u.bytes[3], u.inFlight = c.activations(s, stage)
 	u.bytes[4] = c.logits(s, stage)

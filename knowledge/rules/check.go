@@ -112,7 +112,7 @@ func (r *row) problem(c *cfg, l lang.Lang) Problem {
 func (r *row) given(c *cfg, l lang.Lang) string {
 	var facts []string
 	for _, name := range r.names {
-		if v := valueOf(c, name, l); v != "" {
+		if v := r.valueOf(c, name, l); v != "" {
 			facts = append(facts, name+" "+v)
 		}
 	}
@@ -123,6 +123,14 @@ func (r *row) given(c *cfg, l lang.Lang) string {
 		return "（当前：" + strings.Join(facts, "，") + "）"
 	}
 	return " (now " + strings.Join(facts, ", ") + ")"
+}
+
+// valueOf returns the value of a flag that the message quotes: the given one where the rule is about it.
+func (r *row) valueOf(c *cfg, name string, l lang.Lang) string {
+	if f, ok := megatron.LookupFlagIn(c.Release, name); ok && r.asked && f.Type != megatron.Switch {
+		return clip(f.Value(&c.Asked.Options))
+	}
+	return valueOf(c, name, l)
 }
 
 // valueOf returns the effective value of a flag, of an environment variable, or of

@@ -34,13 +34,13 @@ func graphRows() []row {
 			broken: func(c *cfg) bool { return c.CudaGraphScopeDeprecated != nil && len(c.Asked.CudaGraphModules) > 0 },
 		},
 		{
-			id: "full-scope-alone", flags: modules, source: inGraph + "40", at: 642,
+			id: "full-scope-alone", flags: modules + " --cuda-graph-scope", asked: true, source: inGraph + "40", at: 642,
 			when: t(modules+" full (old)", modules+" full（旧写法）"), must: t("full must be the only value", "full 必须是唯一取值"),
 			why: t("it means the whole layer", "它表示整层"), do: t("leave "+modules+" out: that is the whole layer", "去掉 "+modules+"：即整层"),
 			broken: func(c *cfg) bool { m := askedModules(c); return slices.Contains(m, "full") && len(m) > 1 },
 		},
 		{
-			id: "one-old-graph-module", flags: modules, source: inGraph + "98", at: 643,
+			id: "one-old-graph-module", flags: modules + " --cuda-graph-scope", asked: true, source: inGraph + "98", at: 643,
 			when: t(modules+" with old values", modules+" 含旧取值"), must: t("full_iteration and full_iteration_inference must not be given together", "full_iteration 与 full_iteration_inference 不能同时给"),
 			why: t("each sets another flag", "两者各自设置不同的参数"), do: t("use "+impl+" full_iteration", "改用 "+impl+" full_iteration"),
 			broken: func(c *cfg) bool {

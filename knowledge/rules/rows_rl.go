@@ -42,12 +42,20 @@ func reinforcementRows() []row {
 		t("lower it, or raise --grpo-prompts-per-step", "减小它，或增大 --grpo-prompts-per-step"),
 		func(c *cfg) bool { return c.GlobalBatchSize.V > c.GrpoPromptsPerStep*c.GrpoGroupSize })
 	collected.source = "megatron/rl/rl_utils.py:2300"
-	used := rl("rl-iterations-positive", "--grpo-iterations", "", t("--grpo-iterations must be above 0", "--grpo-iterations 必须大于 0"),
-		t("it divides the number of the step: 0 ends in a ZeroDivisionError, and a negative number never collects again", "步数要除以它：0 会以 ZeroDivisionError 结束，负数则不再采样"),
-		t("give 1 or more", "取 1 或更大"), func(c *cfg) bool { return c.GrpoIterations < 1 })
+	iterations := t("--grpo-iterations must be above 0", "--grpo-iterations 必须大于 0")
+	once := t("give 1 or more", "取 1 或更大")
+	divides := func(c *cfg) bool {
+		return c.GrpoIterations == 0 && (c.TensorboardDir.OK || c.SaveInterval.OK || c.ExitInterval.OK)
+	}
+	used := rl("rl-iterations-positive", "--grpo-iterations --tensorboard-dir --save-interval --exit-interval", "", iterations,
+		t("the intervals and the number that goes to TensorBoard are divided by it: a ZeroDivisionError", "保存与退出间隔以及写入 TensorBoard 的步数都要除以它：会以 ZeroDivisionError 结束"), once, divides)
 	used.source = "megatron/training/training.py:3432"
+	again := rl("rl-iterations-collect-again", "--grpo-iterations", "", iterations,
+		t("samples are collected again after so many uses: below 1 the run trains on the first ones for ever", "用过这么多次后才再次采样：小于 1 时会一直用第一批样本训练"), once,
+		func(c *cfg) bool { return c.GrpoIterations < 1 && !divides(c) })
+	again.source, again.severity = "megatron/rl/rl_utils.py:2607", Warning
 	return topics("reinforcement learning", []row{
-		packing, collected, used,
+		packing, collected, used, again,
 		rl("rl-samples-fill-batches", samples, "727",
 			t("prompts × group size × iterations must be a multiple of the global batch", "提示数 × 组大小 × 迭代数 必须是全局批大小的整数倍"),
 			t("the samples of one generation are used up by whole steps", "一次生成的样本要由整数个训练步用完"),

@@ -63,6 +63,7 @@ type row struct {
 	must     lang.Text
 	why      lang.Text
 	do       lang.Text
+	asked    bool // the message quotes the given values of its flags, not those that Megatron makes of them
 	broken   func(*cfg) bool
 	fix      func(*cfg) lang.Text
 	// after are ids of rows, separated by blanks. Where one of them is broken too,

@@ -127,6 +127,12 @@ func TestSwitchesAreShownAsTyped(t *testing.T) {
 	require.Contains(t, p.Message, "--moe-grouped-gemm on")
 }
 
+// A rule about what was given quotes it, and not what Megatron makes of it.
+func TestTheGivenValueIsQuoted(t *testing.T) {
+	p := problem(t, check("--cuda-graph-impl transformer_engine --cuda-graph-scope full attn"), "full-scope-alone")
+	require.Equal(t, "full must be the only value (now --cuda-graph-scope full attn)", p.Message)
+}
+
 func TestAllProblemsAtOnceConsequencesLast(t *testing.T) {
 	v := check("--global-batch-size 100 --num-attention-heads 31 --lr-warmup-iters 5000 CUDA_DEVICE_MAX_CONNECTIONS=8")
 	require.False(t, v.OK)

@@ -147,7 +147,7 @@ func (m *importer) start() {
 	if st.Step != nil {
 		m.step(st.Step)
 	}
-	if n := m.tasks(st); m.spec.GPUsPerNode == nil && st.Launcher == script.Python && n > 1 {
+	if n := m.tasks(st); n > 1 && st.Launcher == script.Python && m.wholeNodes(st) {
 		m.spec.GPUsPerNode = &n
 		m.note(st.Line, "gpus_per_node: "+strconv.Itoa(n), "no GPUs are asked for: one for each task of a node is taken", "脚本没有申请 GPU：按每个节点的任务数取值")
 	}
@@ -277,7 +277,7 @@ func (m *importer) conf(k, v string) {
 }
 
 // renderedStepOptions are the srun options that Render chooses by itself.
-var renderedStepOptions = strings.Fields("het-group pack-group nodes ntasks ntasks-per-node jobid cpus-per-task label unbuffered kill-on-bad-exit wait gpus-per-node gres container-image container-mounts container-workdir container-env export")
+var renderedStepOptions = strings.Fields("het-group pack-group nodes ntasks ntasks-per-node jobid cpus-per-task label unbuffered kill-on-bad-exit wait gpus-per-node gpus-per-task gres container-image container-mounts container-workdir container-env export")
 
 func (m *importer) step(s *script.Step) {
 	for _, o := range s.Options {
@@ -287,7 +287,7 @@ func (m *importer) step(s *script.Step) {
 		if !m.job.Batch() && m.ownOption(s, o) {
 			continue
 		}
-		if m.spec.GPUsPerNode == nil && (o.Name == "gpus-per-node" || o.Name == "gres") {
+		if m.spec.GPUsPerNode == nil && slices.Contains([]string{"gpus-per-node", "gres", "gpus-per-task"}, o.Name) {
 			m.options(script.Options{o}) // only the step names the GPUs
 			continue
 		}

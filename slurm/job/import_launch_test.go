@@ -104,6 +104,23 @@ func TestTasksTellTheGPUsThatNothingAsksFor(t *testing.T) {
 	require.NotContains(t, notes, "no GPUs are asked for")
 	s, _ = imported("#SBATCH --nodes=8 --ntasks-per-node=1", rank)
 	require.Nil(t, s.GPUsPerNode)
+	s, _ = imported("#SBATCH --nodes=2 --ntasks-per-node=4", "export RANK=$SLURM_PROCID", "srun python /w/train.py")
+	require.Equal(t, 4, *s.GPUsPerNode, "a rank of a process group")
+	s, notes = imported("#SBATCH --nodes=2 --ntasks-per-node=4", "srun --gpus-per-task=1 python /w/pretrain_gpt.py")
+	require.Equal(t, 4, *s.GPUsPerNode)
+	require.Empty(t, s.SrunArgs, "the one task of a node needs all of them")
+	require.NotContains(t, notes, "no GPUs are asked for")
+	for _, lines := range [][]string{
+		{"#SBATCH --nodes=1 --ntasks-per-node=32", "srun python /w/tools/preprocess_data.py --workers 32"},
+		{"#SBATCH --nodes=4 --ntasks-per-node=8 --partition=cpu", "srun python /w/pretrain_gpt.py"},
+		{"#SBATCH --nodes=4 --ntasks-per-node=8 --gpus=$N", "srun python /w/pretrain_gpt.py"},
+		{"#SBATCH --nodes=4 --ntasks-per-node=8 --tres-per-node=gres/gpu:2", "srun python /w/pretrain_gpt.py"},
+		{"#SBATCH --nodes=1 --ntasks-per-node=4", "#SBATCH hetjob", "#SBATCH --nodes=2 --gpus-per-node=8", "srun --het-group=1 python /w/pretrain_gpt.py"},
+	} {
+		s, notes = imported(lines...)
+		require.Nil(t, s.GPUsPerNode, lines)
+		require.NotContains(t, notes, "no GPUs are asked for", lines)
+	}
 }
 
 // Without directives, srun's options ask for the job.

@@ -129,3 +129,27 @@ func (m *importer) gpus(o script.Option, value string) {
 		m.spec.GPU = g[1]
 	}
 }
+
+// groupVariables are variables of a process group: a program that has one is a rank of it.
+var groupVariables = strings.Fields("RANK LOCAL_RANK WORLD_SIZE MASTER_ADDR CUDA_DEVICE_MAX_CONNECTIONS")
+
+// wholeNodes reports whether st starts ranks on nodes that are given whole: nothing names GPUs, and
+// the program is a training and not one for CPUs, such as the tokenization of a dataset.
+func (m *importer) wholeNodes(st *script.Start) bool {
+	given := slices.Clone(m.job.Options)
+	if st.Step != nil {
+		given = append(given, st.Step.Options...)
+	}
+	if m.spec.GPUsPerNode != nil || len(m.spec.Components) > 0 || slices.ContainsFunc(given, func(o script.Option) bool {
+		if slices.Contains([]string{"partition", "constraint", "qos", "account"}, o.Name) {
+			return strings.Contains(strings.ToLower(o.Text()), "cpu")
+		}
+		return strings.Contains(o.Name, "gpu") || o.Name == "gres" || strings.HasPrefix(o.Name, "tres-")
+	}) {
+		return false
+	}
+	return ownProgram(st.Program.Text()) || slices.ContainsFunc(groupVariables, func(name string) bool {
+		_, ok := st.Env.Env(name)
+		return ok
+	})
+}

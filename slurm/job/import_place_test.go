@@ -232,7 +232,7 @@ func TestAMountKeepsItsFlags(t *testing.T) {
 	for _, run := range []string{
 		"srun --container-image=/i.sqsh --container-mounts=/w:/w,/data:/d:ro", "srun docker run -v /w:/w -v /data:/d:ro i",
 		"srun docker run -v /w:/w --mount type=bind,src=/data,dst=/d,readonly i",
-		`srun singularity exec -B "/w:/w, /data:/d:ro" i.sif`,
+		`srun singularity exec -B "/w:/w, /data:/d:ro" i.sif`, "srun singularity exec -B \"/w:/w,\n  /data:/d:ro \" i.sif",
 	} {
 		s, _ := imported("#SBATCH --nodes=1 --gpus-per-node=8", "cd /w", run+" torchrun --nproc_per_node=8 /w/t.py")
 		require.Equal(t, job.Mounts{"/w:/w", "/data:/d:ro"}, s.Container.Mounts, run)

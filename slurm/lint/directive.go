@@ -197,8 +197,8 @@ func withGPUs(box *script.Container) bool {
 	if box == nil {
 		return false
 	}
-	_, asked := box.Get("gpus", "nv", "rocm")
-	return asked
+	o, asked := box.Get("gpus", "nv", "rocm")
+	return asked && !slices.Contains([]string{"0", "none", "false"}, o.Text())
 }
 
 // checkpointFlag matches arguments that name a checkpoint or an output folder.

@@ -10,6 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/script"
 )
 
 // A fixer changes the lines of a script to remove a finding; ok is false if it cannot.
@@ -122,7 +123,7 @@ func fixers() map[string]fixer {
 		"args-splitting":           fixArguments,
 		"conda-activate":           insertBefore(`source "$(conda info --base)/etc/profile.d/conda.sh"`),
 		"heredoc-expansion":        fixHereDoc,
-		"bare-torchrun":            replaceIn(regexp.MustCompile(`\btorchrun\b`), "python -m torch.distributed.run"),
+		"bare-torchrun":            fixTorchrun,
 		"exit-status-lost":         fixStatus,
 	}
 }
@@ -172,6 +173,32 @@ func replaceIn(re *regexp.Regexp, with string) fixer {
 		}
 		return nil, false
 	}
+}
+
+var torchrun = regexp.MustCompile(`\btorchrun\b`)
+
+// fixTorchrun replaces the word by three: in quotes where it is the value of a variable. The same
+// programs must be launched after the change.
+func fixTorchrun(lines []string, f Finding) ([]string, bool) {
+	before := launched(lines)
+	for _, with := range []string{"python -m torch.distributed.run", `"python -m torch.distributed.run"`} {
+		if out, ok := replaceIn(torchrun, with)(lines, f); ok && slices.Equal(launched(out), before) {
+			return out, true
+		}
+	}
+	return nil, false
+}
+
+// launched returns the programs that torchrun or torch.distributed.run starts.
+func launched(lines []string) (programs []string) {
+	for _, j := range script.Read("", []byte(strings.Join(lines, "\n"))).Jobs {
+		for _, st := range j.Starts {
+			if st.Launcher.Elastic() {
+				programs = append(programs, st.Program.Text())
+			}
+		}
+	}
+	return programs
 }
 
 // headEnd returns the index after the last #SBATCH line before the first command.
@@ -319,16 +346,10 @@ func commandLines(lines []string, f Finding) string {
 
 var blankOrComment = lazy.New(`^\s*(#|$)`)
 
-// commentAfter matches a comment behind the backslash that continues a line.
-var commentAfter = regexp.MustCompile(`\\[ \t]+#.*$`)
-
 func fixContinuation(lines []string, f Finding) ([]string, bool) {
 	i := f.Line - 1
-	if t := strings.TrimRight(lines[i], " \t"); t != lines[i] && strings.HasSuffix(t, "\\") {
-		return changed(lines, i, t)
-	}
-	if t := commentAfter.ReplaceAllString(lines[i], `\`); t != lines[i] {
-		return changed(lines, i, t)
+	if out, ok := fixEscapes(lines, f.Line); ok {
+		return out, true
 	}
 	// Remove the lines between the separated line and its command.
 	command := i - 1
@@ -339,10 +360,35 @@ func fixContinuation(lines []string, f Finding) ([]string, bool) {
 		return nil, false
 	}
 	out := slices.Delete(slices.Clone(lines), command+1, i)
-	if !strings.HasSuffix(out[command], "\\") {
-		out[command] += " \\"
+	if code, _ := script.Uncommented(out[command]); !strings.HasSuffix(code, `\`) {
+		out[command] = code + ` \`
 	}
 	return out, true
+}
+
+// fixEscapes removes the backslash of a line that escapes a blank. It continues the line where the
+// command goes on, and else keeps the comment. A quote in the comment hides the lines after it from
+// bash, so that they change together.
+func fixEscapes(lines []string, line int) (out []string, ok bool) {
+	out = slices.Clone(lines)
+	for _, j := range script.Read("", []byte(strings.Join(lines, "\n"))).Jobs {
+		for _, b := range j.Breaks {
+			if !b.Escapes() || b.Line != line {
+				continue
+			}
+			code, comment := script.Uncommented(out[line-1])
+			if b.Last {
+				out[line-1] = strings.TrimRight(code+" "+comment, " ")
+			} else {
+				out[line-1] = code + ` \`
+			}
+			if ok = true; !strings.ContainsAny(comment, "'\"`") {
+				return out, true
+			}
+			line++
+		}
+	}
+	return out, ok
 }
 
 func fixExported(lines []string, f Finding) ([]string, bool) {

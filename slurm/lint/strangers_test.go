@@ -173,6 +173,7 @@ func TestTheImageDecidesWhereARelativeProgramIs(t *testing.T) {
 func TestAContainerWithGPUsNeedsThem(t *testing.T) {
 	for run, n := range map[string]int{
 		"srun docker run --gpus all i /w/moe.sh": 1, "srun singularity exec --nv i.sif /w/moe.sh": 1,
+		"srun docker run --gpus 0 i /w/moe.sh": 0, "srun singularity exec --nv=false i.sif /w/moe.sh": 0,
 		"srun docker run i /w/moe.sh": 0, "srun singularity exec i.sif /w/moe.sh": 0,
 	} {
 		require.Len(t, of("no-gpu-request", lang.EN, "#!/bin/bash", "#SBATCH --nodes=2", run), n, run)
@@ -265,4 +266,44 @@ func TestAPlaceOfATemplateIsNoWrongValue(t *testing.T) {
 		require.Empty(t, of("nnodes-mismatch", lang.EN, lines...))
 	}
 	require.Len(t, of("bad-directive", lang.EN, "#!/bin/bash", "#SBATCH --nodes={nodes}", "srun torchrun /w/t.py"), 1)
+}
+
+// A backslash that escapes a blank goes: the line is continued where the command goes on, and else
+// keeps its comment, as in a list. What looks like a comment and is a part of a path stays.
+func TestABackslashBeforeACommentIsMended(t *testing.T) {
+	const head = "#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8 --time=60\nset -e\n"
+	for broken, mended := range map[string]string{
+		"python /w/t.py \\\n  --a 1 \\ # one\necho done\n":                          "python /w/t.py \\\n  --a 1 # one\necho done\n",
+		"python /w/t.py \\\n  --a 1 \\  # one\n  --b 2\n":                           "python /w/t.py \\\n  --a 1 \\\n  --b 2\n",
+		"python /w/t.py \\\n  --a 1 # one\n  --b 2\n":                               "python /w/t.py \\\n  --a 1 \\\n  --b 2\n",
+		"python /w/t.py \\\n  --a /my\\ #dir \\ # one\n  --b 2\n":                   "python /w/t.py \\\n  --a /my\\ #dir \\\n  --b 2\n",
+		"python /w/t.py \\\n  --a \"/my\\ #dir\" \\ # one\n  --b 2\n":               "python /w/t.py \\\n  --a \"/my\\ #dir\" \\\n  --b 2\n",
+		"python /w/t.py \\\n  --a 1 \\ # it's\n  --b 2 \\ # it's\n  --c 3\n":        "python /w/t.py \\\n  --a 1 \\\n  --b 2 \\\n  --c 3\n",
+		"python /w/t.py \\\n  --a 1 \\ # one\n  | tee log\n":                        "python /w/t.py \\\n  --a 1 \\\n  | tee log\n",
+		"python /w/t.py \\\n  --a 1 \\ # one (or two)\n  --b 2\n":                   "python /w/t.py \\\n  --a 1 \\\n  --b 2\n",
+		"A=(\n  --a 1 \\  # one\n  --b 2 \\ # two\n)\npython /w/t.py \"${A[@]}\"\n": "A=(\n  --a 1 # one\n  --b 2 # two\n)\npython /w/t.py \"${A[@]}\"\n",
+		"python /w/t.py --a 1\ntr -d \\ #\n":                                        "python /w/t.py --a 1\ntr -d \\ #\n",
+	} {
+		fixed, _, _ := Fix([]byte(head+broken), lang.EN)
+		after, found := strings.CutPrefix(string(fixed), head)
+		if !found { // pipefail is added too
+			_, after, _ = strings.Cut(string(fixed), "set -e\n")
+		}
+		require.Equal(t, mended, after, broken)
+	}
+}
+
+// The fix of torchrun in a variable keeps the launch: L=python -m … would start -m.
+func TestTorchrunInAVariableIsMended(t *testing.T) {
+	const head = "#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8 --time=60\nset -e\ncd /w\n"
+	for was, now := range map[string]string{
+		"L=torchrun\n$L --nproc_per_node 8 a.py\n":              "L=\"python -m torch.distributed.run\"\n$L --nproc_per_node 8 a.py\n",
+		"L='torchrun --nproc_per_node 8'\n$L a.py\n":            "L='python -m torch.distributed.run --nproc_per_node 8'\n$L a.py\n",
+		"L=torchrun\n\"$L\" --nproc_per_node 8 a.py\n":          "L=torchrun\n\"$L\" --nproc_per_node 8 a.py\n",
+		"L=(torchrun --nproc_per_node 8)\n\"${L[@]}\" a.py\n":   "L=(python -m torch.distributed.run --nproc_per_node 8)\n\"${L[@]}\" a.py\n",
+		"f() { \"$1\" --nproc_per_node 8 a.py; }\nf torchrun\n": "f() { \"$1\" --nproc_per_node 8 a.py; }\nf torchrun\n",
+	} {
+		fixed, _, _ := Fix([]byte(head+was), lang.EN)
+		require.Equal(t, head+now, string(fixed))
+	}
 }

@@ -41,7 +41,14 @@ func syntaxError(c *checker) {
 
 func brokenContinuation(c *checker) {
 	for _, b := range c.job.Breaks {
-		c.report(b.Line, b.Text)
+		if !b.Escapes() {
+			c.report(b.Line, b.Text)
+			continue
+		}
+		c.reportThat(b.Line, b.Text, lang.Text{
+			EN: "the backslash escapes the blank after it and continues no line: the program gets the blank as a word, and a comment right behind it too",
+			ZH: "反斜杠转义了后面的空格，并不续行：这个空格会成为程序的参数，紧跟其后的注释也是",
+		})
 	}
 }
 

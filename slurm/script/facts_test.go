@@ -255,13 +255,22 @@ func TestBrokenContinuationsAreJoined(t *testing.T) {
 		line int
 		text string
 	}{
-		"prog \\\n  --a 1 \\ \n  --b 2\n":               {2, `\ `},
-		"prog \\\n  --a 1\n  --b 2\n":                   {3, "--b"},
-		"prog \\\n  --a 1 \\ # one\n  --b 2\n":          {2, `\ # one`},
-		"A=(\n  --a 1 \\ # one\n  --b 2)\nprog ${A[@]}": {2, `\ # one`},
-		"prog \\\n  --a 1 \\\n\n  --b 2\n":              {4, "--b"},
-		"prog \\\n  --a 1 \\\n  # --c 3\n  --b 2\n":     {4, "--b"},
-		"prog \\\n  --a 1 \\\n# --c 3\n  --b 2\n":       {4, "--b"},
+		"prog \\\n  --a 1 \\ \n  --b 2\n":                {2, `\ `},
+		"prog \\\n  --a 1\n  --b 2\n":                    {3, "--b"},
+		"prog \\\n  --a 1 # (one; two)\n  --b 2\n":       {3, "--b"},
+		"prog \\\n  --a 1 \\ # one\n  --b 2\n":           {2, `\ # one`},
+		"prog \\\n  --a 1 \\  # one\n  --b 2\n":          {2, `\  # one`},
+		"prog \\\n  --a 1 \\\t# it's\n  --b 2\n":         {2, "\\\t# it's"},
+		"prog \\\n  --a 1 \\ # one \\\n  --b 2\n":        {2, `\ # one `},
+		"prog --a \\ # one\n  1 \\\n  --b 2\n":           {1, `\ # one`},
+		"prog --a 1 \\\n  --b 2 \\ # one\necho done\n":   {2, `\ # one`},
+		"prog --a 1 \\\n  --b 2 \\  # one\n":             {2, `\  # one`},
+		"A=(\n  --a 1 \\ # one\n  --b 2)\nprog ${A[@]}":  {2, `\ # one`},
+		"A=(\n  --a 1 \\  # one\n  --b 2)\nprog ${A[@]}": {2, `\  # one`},
+		"A=(\n  --a 1\n  --b 2 \\ \n)\nprog ${A[@]}":     {3, `\ `},
+		"prog \\\n  --a 1 \\\n\n  --b 2\n":               {4, "--b"},
+		"prog \\\n  --a 1 \\\n  # --c 3\n  --b 2\n":      {4, "--b"},
+		"prog \\\n  --a 1 \\\n# --c 3\n  --b 2\n":        {4, "--b"},
 	} {
 		j := Read("", []byte(src)).Jobs[0]
 		require.Len(t, j.Breaks, 1, src)
@@ -269,9 +278,15 @@ func TestBrokenContinuationsAreJoined(t *testing.T) {
 		require.Equal(t, want.text, j.Breaks[0].Text, src)
 		require.Equal(t, `"--a" "1" "--b" "2"`, given(src), src)
 	}
-	for _, src := range []string{"prog --a\nprog --b\n", "prog; --b\n", "prog\nX=1 --b\n", "prog --a\nrun.py\n", "prog && {\nprog\n}\n", "prog --a 1 \\\n  --b 2\n"} {
+	for _, src := range []string{
+		"prog --a\nprog --b\n", "prog; --b\n", "prog\nX=1 --b\n", "prog --a\nrun.py\n", "prog && {\nprog\n}\n", "prog --a 1 \\\n  --b 2\n",
+		"grep \\ # f\nprog --a\n", "IFS=\\ \nprog --a\n", "prog \\\n  --a /my\\ #dir \\\n  --b 2\n", "prog --a '\\ # x' \\\n  --b 2\n", "prog <<E\n--a \\ # one\n  --b\nE\n",
+	} {
 		require.Empty(t, Read("", []byte(src)).Jobs[0].Breaks, src)
 	}
+	many := "prog \\\n" + strings.Repeat("  --a 1 \\ # it's one\n", 13) + "  --b 2\n"
+	require.Len(t, Read("", []byte(many)).Jobs[0].Breaks, 13)
+	require.Equal(t, strings.Repeat(`"--a" "1" `, 13)+`"--b" "2"`, given(many))
 }
 
 // The reading has every comment, wherever it is. Lint searches the comments.

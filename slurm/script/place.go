@@ -124,10 +124,7 @@ func (c *Container) setEnv(v Value, line int) {
 
 // mount adds a mount of the form host:inside[:flags].
 func (c *Container) mount(v Value, line int) {
-	if len(v) > 0 && v[0].Ref == nil { // "/a, /b": the blank is no part of the path
-		v = slices.Clone(v)
-		v[0].Text = strings.TrimLeft(v[0].Text, " \t")
-	}
+	v = withoutBlanks(v) // "/a, /b": the blank is no part of the path
 	parts := splitValue(v, ':')
 	m := Mount{Host: parts[0], Inside: parts[0], Line: line}
 	if len(parts) > 1 && len(parts[1]) > 0 {
@@ -140,6 +137,25 @@ func (c *Container) mount(v Value, line int) {
 		c.MountsUnknown = true
 	}
 	c.Mounts = append(c.Mounts, m)
+}
+
+// withoutBlanks returns v without the blanks at its ends.
+func withoutBlanks(v Value) Value {
+	v = slices.Clone(v)
+	for len(v) > 0 && v[0].Ref == nil {
+		if v[0].Text = strings.TrimLeft(v[0].Text, " \t\n"); v[0].Text != "" {
+			break
+		}
+		v = v[1:]
+	}
+	for len(v) > 0 && v[len(v)-1].Ref == nil {
+		last := &v[len(v)-1]
+		if last.Text = strings.TrimRight(last.Text, " \t\n"); last.Text != "" {
+			break
+		}
+		v = v[:len(v)-1]
+	}
+	return v
 }
 
 // splitValue splits v at each sep in its known parts.

@@ -206,8 +206,8 @@ func endComments(file *syntax.File, src string) string {
 // of a word, outside the quoted ranges.
 func commentAt(line string, start uint, quoted [][2]uint) bool {
 	for i := range len(line) {
-		if line[i] != '#' || i > 0 && !strings.ContainsRune(" \t;&|()", rune(line[i-1])) {
-			continue
+		if line[i] != '#' || i > 0 && !strings.ContainsRune(" \t;&|()", rune(line[i-1])) || i > 1 && line[i-2] == '\\' {
+			continue // an escaped blank, as in my\ #dir, begins no word
 		}
 		at := start + uint(i)
 		if !slices.ContainsFunc(quoted, func(q [2]uint) bool { return at >= q[0] && at < q[1] }) {
@@ -263,6 +263,10 @@ func repair(src string, pos syntax.Pos, msg string) string {
 	end := len(src)
 	if i := strings.IndexByte(src[at:], '\n'); i >= 0 {
 		end = at + i
+	}
+	// A comment behind an escaped blank is what bash cannot read there.
+	if from := codeEnd(src[start:end]); from > 0 && src[start+from] == '\\' && start+from < at {
+		start += from
 	}
 	if strings.TrimSpace(src[start:end]) == "" {
 		return src
