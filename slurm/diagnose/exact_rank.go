@@ -68,7 +68,8 @@ func firstByChance(best *scan.Event, causes []*scan.Event) bool {
 		return e.Before.IsZero() || e.After.IsZero() || e.After.Sub(e.Before) > time.Second
 	}
 	return best.Kind != "" && best.Rank < 0 && slices.ContainsFunc(causes, func(e *scan.Event) bool {
-		return e.Kind != "" && e.Text != best.Text && e.Weight == best.Weight && e.File != best.File && e.Node != "" && best.Node != "" && e.Node != best.Node &&
+		return e.Kind != "" && e.Text != best.Text && e.Weight == best.Weight && e.File != best.File &&
+			e.Node != "" && best.Node != "" && e.Node != best.Node &&
 			(vague(e) || vague(best)) && (e.When().IsZero() || best.When().IsZero() || e.When().Sub(best.When()).Abs() <= skew)
 	})
 }

@@ -313,7 +313,8 @@ func nodeOfPath(name string, known []string) string {
 	base := path.Base(name)
 	for _, re := range []*lazy.Pattern{afterIndex, afterJob} {
 		m := re.FindStringSubmatch(base)
-		if m != nil && logline.HasDigit(m[1]) && !rankPath.MatchString(m[1]) && !rankLetter.MatchString(m[1]) && (len(known) == 0 || !indexAlone.MatchString(m[1])) {
+		if m != nil && logline.HasDigit(m[1]) && !rankPath.MatchString(m[1]) &&
+			!rankLetter.MatchString(m[1]) && (len(known) == 0 || !indexAlone.MatchString(m[1])) {
 			return m[1]
 		}
 	}
