@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
@@ -58,6 +59,19 @@ func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 		v.event.Node = cmp.Or(v.event.Node, j.nodeByRank(l.rank, j.nodesOfRanks()))
 	}
 	return v
+}
+
+// firstByChance reports whether a process of another node raised another exception that says as much, and neither rank nor time
+// tells which was first.
+func firstByChance(best *scan.Event, causes []*scan.Event) bool {
+	vague := func(e *scan.Event) bool {
+		return e.Before.IsZero() || e.After.IsZero() || e.After.Sub(e.Before) > time.Second
+	}
+	return best.Kind != "" && best.Rank < 0 && slices.ContainsFunc(causes, func(e *scan.Event) bool {
+		return e.Kind != "" && e.Text != best.Text && e.Weight == best.Weight && e.File != best.File &&
+			e.Node != "" && best.Node != "" && e.Node != best.Node &&
+			(vague(e) || vague(best)) && (e.When().IsZero() || best.When().IsZero() || e.When().Sub(best.When()).Abs() <= skew)
+	})
 }
 
 // rankByFirstExit finds the rank of an exception where every Slurm task is a rank: the first task whose

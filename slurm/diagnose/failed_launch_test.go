@@ -33,6 +33,7 @@ func TestTheReasonOfAFailedLaunchDecides(t *testing.T) {
 		"Error configuring interconnect":                outcome.SlurmNodeFail,
 		"Slurmd could not execve job":                   outcome.EnvLaunch,
 		"Unable to satisfy cpu bind request":            outcome.SlurmSubmitRejected,
+		"Unable to layout tasks on given cpus":          outcome.SlurmSubmitRejected,
 		"Requested node configuration is not available": outcome.SlurmSubmitRejected,
 	} {
 		for _, form := range []string{"Application launch failed: ", "task 0 launch failed: ", "tasks 0-3 launch failed: "} {

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,33 @@ var lastNumber = lazy.New(`^(.*[^0-9])(\d{1,5})((?:\.[a-z]+(?:\.gz|\.zst)?)?)$`)
 
 // nodeNumber matches the text before a number that counts nodes, such as srun's %n.
 var nodeNumber = lazy.New(`(?i)(?:^|[^a-z])node[-_]?$`)
+
+// placeLetters returns the ranks that names such as "r3.log" give, if the files are a series from 0 on. A file alone may
+// as well be a run's.
+func (j *job) placeLetters() map[int]int {
+	ranks, first, series := map[int]int{}, map[string]bool{}, map[string]int{}
+	key := func(i int) (name string, rank int, ok bool) {
+		name = path.Base(j.src.Logs[i].Name)
+		m := rankLetter.FindStringSubmatchIndex(name)
+		if m == nil || loraPath.MatchString(name) {
+			return "", 0, false
+		}
+		from, to := max(m[2], m[4]), max(m[3], m[5])
+		rank, _ = strconv.Atoi(name[from:to])
+		return name[:from] + "*" + name[to:], rank, true
+	}
+	for i := range j.files {
+		if k, rank, ok := key(i); ok {
+			first[k], series[k] = first[k] || rank == 0, series[k]+1
+		}
+	}
+	for i := range j.files {
+		if k, rank, ok := key(i); ok && first[k] && series[k] > 1 {
+			ranks[i] = rank
+		}
+	}
+	return ranks
+}
 
 // placeSeries assigns ranks to files with consecutive numbers in their names: srun --output=x-%t.log
 // writes one file for each task, from 0 on. As many files as nodes are one file for each node instead.

@@ -45,7 +45,7 @@ func terminated(live, all []*scan.Event) *scan.Event {
 }
 
 // lastSignal returns the line in which a process reports that it was told to end, if a log ends with it, and neither that
-// log says that all work was done before, nor does another one end well: a script ends its servers when it is done.
+// log says that the work was done before, nor does another one end well: a script ends its servers when it is done.
 func (j *job) lastSignal() *scan.Event {
 	if j.given.slurmSays() || j.finished() {
 		return nil
@@ -56,7 +56,7 @@ func (j *job) lastSignal() *scan.Event {
 		_, text := logline.CutTag(m.Text)
 		switch told := signalled.MatchString(text) && pattern.FormOf(text) < pattern.Inert; {
 		case j.old[i] || m.Text == "":
-		case f.SaidDone(), !told && f.Ending().Said:
+		case f.SaidDone(), told && f.DoneBeforeSignal(text), !told && f.Ending().Said:
 			return nil
 		case told && (last == nil || m.At.Before(last.Before)):
 			last = eventOf(i, m)

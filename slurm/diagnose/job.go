@@ -161,7 +161,8 @@ func (j *job) fixYears() {
 }
 
 var (
-	rankPath   = lazy.New(`(?i)(?:^|[^a-z0-9])(?:rank|global_?rank|task|proc|worker)[-_.=]?(\d{1,6})(?:[^a-z0-9]|$)|(?:^|[^a-zA-Z0-9])[rR](\d{1,6})\.|^[rR](\d{1,6})[^a-zA-Z0-9]`)
+	rankPath   = lazy.New(`(?i)(?:^|[^a-z0-9])(?:rank|global_?rank|task|proc|worker)[-_.=]?(\d{1,6})(?:[^a-z0-9]|$)`)
+	rankLetter = lazy.New(`(?:^|[^a-zA-Z0-9])[rR](\d{1,6})\.|^[rR](\d{1,6})[^a-zA-Z0-9]`)
 	indexPath  = lazy.New(`(?i)(?:^|[^a-z])node[-_]?(\d{1,5})[-_]`)
 	indexAlone = lazy.New(`^(?i)n(?:ode[-_]?)?\d{1,3}$`)              // a node's index, of srun's %n
 	loraPath   = lazy.New(`(?i)(?:lora|low)[-_.]?r(?:ank)?[-_.=]?\d`) // the rank of a matrix
@@ -180,11 +181,14 @@ func (j *job) placeFiles() {
 		}
 	}
 	sort.Slice(known, func(a, b int) bool { return len(known[a]) > len(known[b]) })
+	letters := j.placeLetters()
 	for i, f := range j.files {
 		name := j.src.Logs[i].Name
 		j.fileRank[i], j.baseRank[i] = -1, -1
 		if m := rankPath.FindStringSubmatch(path.Base(name)); m != nil && !loraPath.MatchString(path.Base(name)) {
-			j.fileRank[i], _ = strconv.Atoi(m[1] + m[2] + m[3])
+			j.fileRank[i], _ = strconv.Atoi(m[1])
+		} else if r, ok := letters[i]; ok {
+			j.fileRank[i] = r
 		} else if own := ranksIn(f); len(own) == 1 && len(f.Labels) == 0 && len(f.Locals) == 0 {
 			for _, r := range own {
 				if logfile.AttemptPath.MatchString(name) || logfile.PlainPath.MatchString(name) {
@@ -309,7 +313,8 @@ func nodeOfPath(name string, known []string) string {
 	base := path.Base(name)
 	for _, re := range []*lazy.Pattern{afterIndex, afterJob} {
 		m := re.FindStringSubmatch(base)
-		if m != nil && logline.HasDigit(m[1]) && !rankPath.MatchString(m[1]) && (len(known) == 0 || !indexAlone.MatchString(m[1])) {
+		if m != nil && logline.HasDigit(m[1]) && !rankPath.MatchString(m[1]) &&
+			!rankLetter.MatchString(m[1]) && (len(known) == 0 || !indexAlone.MatchString(m[1])) {
 			return m[1]
 		}
 	}

@@ -20,7 +20,7 @@ type verdict struct {
 	event       *scan.Event   // the line that shows the cause; nil without one
 	others      []*scan.Event // further lines that show the same cause
 	laggard     *laggard
-	noneAtFault bool   // several ranks blame a peer, and none of them is at fault
+	noneAtFault bool   // several ranks blame a peer, and none of them is at fault, or one of several is, and nothing tells which
 	onlyLast    bool   // event is the last line of the logs, and no cause
 	why         string // the step of the method that decided
 	since       time.Duration
@@ -162,7 +162,9 @@ func (j *job) earliest(causes, live []*scan.Event) (verdict, bool) {
 		j.blameMissing(&v, live)
 		return v, true
 	}
-	return j.withoutEnvironment(j.exactRank(v, live), live), true
+	v = j.withoutEnvironment(j.exactRank(v, live), live)
+	v.noneAtFault = v.noneAtFault || v.event == best && firstByChance(best, causes)
+	return v, true
 }
 
 // withoutGPUConsequences drops the Python errors that a broken GPU causes.

@@ -103,3 +103,19 @@ func TestTheMessageOfARankThatIsNotNamed(t *testing.T) {
 		}
 	}
 }
+
+// Two nodes' processes raised different exceptions, and nothing tells which was first: neither node is named. Times tell.
+func TestNoNodeIsNamedByChance(t *testing.T) {
+	const launched = "2026-03-04 10:00:00,100 INFO setup: the ranks have met\n"
+	raised := func(what, later string) string { return launched + diagnosetest.Raised(what) + later }
+	r := ofFolder(t, map[string]string{"7-gpu1.err": raised("IndexError: list index out of range", ""), "7-gpu2.err": raised("KeyError: 'a'", "")})
+	require.Equal(t, outcome.UserException, r.Class)
+	require.Nil(t, r.RootNode, r.RootLine)
+	r = ofFolder(t, map[string]string{"7-gpu1.err": raised("KeyError: 'a'", ""), "7-gpu2.err": launched + "starting\n"})
+	require.Equal(t, "gpu1", *r.RootNode, "only one raised it")
+	r = ofFolder(t, map[string]string{
+		"7-gpu1.err": raised("IndexError: list index out of range", ""),
+		"7-gpu2.err": strings.ReplaceAll(raised("KeyError: 'a'", ""), "10:00:00", "09:58:00"),
+	})
+	require.Equal(t, "gpu2", *r.RootNode, "long before")
+}

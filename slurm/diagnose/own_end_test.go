@@ -30,6 +30,17 @@ func TestWhatAFreshLogSaysOfItsEnd(t *testing.T) {
 		"训练失败":                                         outcome.UnknownExit,
 		"Received SIGTERM, cleaning up...":             outcome.SlurmCancelled,
 		"Caught signal 15, exiting":                    outcome.SlurmCancelled,
+		"ERROR: training failed":                       outcome.UnknownExit,
+		"Experiment 3 failed, skipping":                outcome.Running,
+		"process 12 failed to respond, retrying":       outcome.Running,
+		"evaluation failed for the task mmlu":          outcome.Running,
+		"a fatal error was injected into worker 3":     outcome.Running,
+		"rc=1\nrc=1\nrc=1":                             outcome.Running,
+		"FATAL_loss: 0.23":                             outcome.Success,
+		"FATAL loss 0.23":                              outcome.Running,
+		"FATAL     0.91      0.89      0.90       231": outcome.Running,
+		"CRITICAL: GPU 3 is hot (88 C)":                outcome.Running,
+		"训练失败次数: 0":                                    outcome.Success,
 	} {
 		file := filepath.Join(t.TempDir(), "slurm-7.out")
 		require.NoError(t, os.WriteFile(file, []byte(steps+last+"\n"), 0o644))
@@ -43,12 +54,18 @@ func TestWhatAFreshLogSaysOfItsEnd(t *testing.T) {
 // A process was told to end, and says so last. It had not done its work, whatever it saved before.
 func TestAProcessThatWasToldToEndHasNotSucceeded(t *testing.T) {
 	const told = "Received SIGTERM, cleaning up...\n"
+	done := "Loading model\n" + diagnosetest.Rounds(20, "sample {n} is read\n")
 	for log, class := range map[string]string{
 		"Loading model\nSaved the config\n" + told:                                               outcome.SlurmCancelled,
 		"Loading model\nSaved checkpoint to out/step_100\nCaught signal 15, shutting down\n":     outcome.SlurmCancelled,
 		"Loading model\nTraining completed successfully\n" + told:                                outcome.Success,
 		"Loading model\n[after training is done] datetime: 2026-03-04 10:00:00\n" + told:         outcome.Success,
 		diagnosetest.Raised("KeyError: 'tokens'") + told:                                         outcome.UserException,
+		done + "Results saved to out/results.json\n" + told:                                      outcome.Success,
+		done + "wrote metrics to out/metrics.json\n" + told:                                      outcome.Success,
+		done + "Saved the model to out\nserver received SIGTERM, exiting\n":                      outcome.Success,
+		"Loading model\nserver received SIGTERM, exiting\n":                                      outcome.SlurmCancelled,
+		done + "Saved the model to out\n+ kill 4711\n" + told:                                    outcome.Success,
 		"Loading model\nReceived 3 signals\nSaved the config\nTraining completed successfully\n": outcome.Success,
 	} {
 		r := diagnosetest.With(t, log, diagnose.Context{JobState: "ENDED"})
@@ -76,6 +93,11 @@ func TestAFailureBehindALoopIsNoResult(t *testing.T) {
 		"mean absolute error: 0.31":                                                                                         outcome.Success,
 		"failed: 0, accuracy: 0.93":                                                                                         outcome.Success,
 		"accuracy: 0.93":                                                                                                    outcome.Success,
+		"aborted: 3, throughput: 3.1 per s":                                                                                 outcome.Success,
+		"12 of 500 episodes failed, success rate 97.6%":                                                                     outcome.Success,
+		"orders cancelled: 44, filled: 231":                                                                                 outcome.Success,
+		"测试准确率: 0.83, 失败样本: 3":                                                                                              outcome.Success,
+		"n1:12:13 [0] NCCL INFO comm 0x1 rank 0 nranks 1 cudaDev 0 busId 7000 - Abort COMPLETE":                             outcome.Success,
 	} {
 		r := diagnosetest.With(t, steps+last+"\n", diagnose.Context{JobState: "ENDED"})
 		require.Equal(t, class, r.Class, last)
@@ -107,6 +129,7 @@ func TestAnExceptionsNameAlone(t *testing.T) {
 		"AssertionError":              outcome.UserException,
 		"mypackage.errors.ShardError": outcome.UserException,
 		"mypackage.errors.BadShard":   outcome.UnknownExit,
+		"ConnectionResetError":        outcome.UnknownExit, // another process is gone
 		"Error":                       outcome.UnknownExit,
 		"NoErrorsWereFound":           outcome.UnknownExit,
 	} {

@@ -77,7 +77,7 @@ func (j *job) logged(v verdict) verdict {
 	fatal := v.why == "nothing says why" && fatalLevel.MatchString(v.event.Text) && !outside.MatchString(v.event.Text) &&
 		(v.event.Tag.Rank < 0 || v.event.Tag.Rank == v.event.Rank)
 	switch {
-	case python.Alone(v.event.Text):
+	case python.Alone(v.event.Text) && !peerErrors.MatchString(v.event.Text):
 		v.class, v.why, v.onlyLast = outcome.UserException, "first cause", false
 	case !says && !fatal, pattern.FormOf(v.event.Text) != pattern.Statement:
 	case says && !j.loggedBefore(v.event):

@@ -89,6 +89,29 @@ func TestFilesThatCountAreRanks(t *testing.T) {
 	}
 }
 
+// A letter and a number in a file's name are a rank's if the files are a series from 0 on; alone they may be a run's.
+func TestALetterAndANumberAreARankInASeriesOnly(t *testing.T) {
+	for name, c := range map[string]struct {
+		files []string
+		rank  int // of the last file
+	}{
+		"alone":              {[]string{"r035.log"}, -1},
+		"two runs":           {[]string{"r034.log", "r035.log"}, -1},
+		"beside another log": {[]string{"slurm-7.out", "train-r3.log"}, -1},
+		"a series":           {[]string{"r0.log", "r1.log", "r3.log"}, 3},
+		"a series of nodes":  {[]string{"gpu1/r0.out", "gpu2/r1.out"}, 1},
+		"the word":           {[]string{"rank3.log"}, 3},
+		"a matrix":           {[]string{"lora-r0.log", "lora-r8.log"}, -1},
+	} {
+		j := newJob(sourceOf(c.files...), make([]*scan.Facts, 0), Context{})
+		for range c.files {
+			j.files = append(j.files, &scan.Facts{})
+		}
+		j.placeFiles()
+		require.Equal(t, c.rank, j.fileRank[len(c.files)-1], name)
+	}
+}
+
 // TestFilesThatCountNodesAreNoRanks has the names that srun --output=x_node%n.log produces.
 func TestFilesThatCountNodesAreNoRanks(t *testing.T) {
 	for name, rank := range map[string]int{"train_node%d.log": -1, "node-%d.log": -1, "%d/node%d.log": -1, "anode%d.log": 1, "train_task%d.log": 1} {

@@ -62,7 +62,7 @@ var slurmPatterns = []pattern{
 	{outcome.SlurmSubmitRejected, Specific + 6, oneOf("sbatch:|salloc:"), `^\S*\s*(sbatch|salloc): (error|fatal|unrecognized|invalid|option|ambiguous)\b`},
 	{outcome.SlurmSubmitRejected, Specific + 6, oneOf("srun:"), `srun: (fatal:|unrecognized|invalid option|option|ambiguous)` +
 		`|srun: error: (unable to (create step|allocate resources|create job step|confirm)|invalid|requested|job violates|more processors` +
-		`|memory (required|spec)|access/permission|allocation failure|application launch (add )?failed: ` + unrevoked + `|tasks? \S+ launch failed: .*(invalid|unable to satisfy|requested)|--|are required|duplicate` +
+		`|memory (required|spec)|access/permission|allocation failure|application launch (add )?failed: ` + unrevoked + `|tasks? \S+ launch failed: .*(invalid|unable to (?:satisfy|layout)|requested)|--|are required|duplicate` +
 		`|only allocated|can't|cannot|no (nodes|value)|node count|partition|qos|assoc|job creation|job submit|configuration file|task range|too few` +
 		`|ntasks|hostlist|slurm job \d+ has expired|the slurm controller|user'?s? group|insufficient|batch|reservation|more|multi_prog` +
 		`|munge (encode|decode) failed|.*has authentication error)`},

@@ -73,13 +73,28 @@ func (t *Traceback) AddSource(line string) {
 var missingExtension = lazy.New(`^name '(_C|_ext|\w+_(?:cuda|cpp|ext|C))' is not defined`)
 
 // extensionMissing reports whether an exception says that a compiled module is missing of which the program calls a function.
+// A variable whose name ends so is a tensor or a text, which its methods tell.
 func extensionMissing(kind, message string, t *Traceback) bool {
 	if kind != "NameError" || t == nil {
 		return false
 	}
 	g := missingExtension.FindStringSubmatch(message)
-	return g != nil && strings.Contains(t.source, g[1]+".")
+	if g == nil {
+		return false
+	}
+	_, called, found := strings.Cut(t.source, g[1]+".")
+	name := attribute.FindString(called)
+	return found && name != "" && (strings.HasPrefix(g[1], "_") || !ofValues.MatchString(name))
 }
+
+// attribute matches the name behind a dot.
+var attribute = lazy.New(`^\w+`)
+
+// ofValues matches what tensors, texts and their containers have, as opposed to modules.
+var ofValues = lazy.New(`^(?:to|cuda|cpu|numpy|item|tolist|detach|clone|copy_?|data|grad|device|dtype|shape|size|dim|ndim|numel|view|reshape|flatten|` +
+	`permute|transpose|T|squeeze|unsqueeze|expand|repeat|contiguous|float|half|double|bfloat16|long|int|bool|type|mean|sum|std|var|max|min|abs|norm|` +
+	`argmax|argmin|index_select|masked_fill_?|requires_grad_?|zero_|fill_|pin_memory|split|chunk|append|extend|get|keys|values|items|pop|` +
+	`lower|upper|strip|lstrip|rstrip|startswith|endswith|replace|join|format|encode|decode)$`)
 
 // FolderMissing reports whether an exception of this kind and stack says that the folder is missing in
 // which the run was to create a file.

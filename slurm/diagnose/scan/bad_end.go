@@ -43,7 +43,8 @@ func lastFailed(text string) bool {
 // measured matches a line about errors that a program measured: "Error bars are in a.png".
 var measured = lazy.New(`(?i)^\W*error (?:rates?|bars?|analys[ei]s|estimates?|margins?|metrics?|counts?|statistics|summary)\b`)
 
-// SaysOver reports whether the last line says that the program is over, and that its work is not done.
+// SaysOver reports whether the last line says that the program is over, and that its work is not done. A program says
+// this once, and neither of one of many parts of its work nor of one that it will try again.
 func (f *Facts) SaysOver() bool {
 	if len(f.Last) == 0 {
 		return false
@@ -53,9 +54,25 @@ func (f *Facts) SaysOver() bool {
 		return false
 	}
 	_, text := logline.CutTag(m.Text)
-	return saysFailed(text, true) || leavesFailed.MatchString(text) || fatal.MatchString(text) || python.Alone(text)
+	if f.rows[form32(m.Tag, text)].times > 1 || ofPart.MatchString(text) || pattern.ZeroOf.MatchString(text) {
+		return false
+	}
+	return badEnd.MatchString(text) || bareStatus.MatchString(text) || leavesFailed.MatchString(text) || python.Alone(text) || runFailed.MatchString(text) ||
+		fatal.MatchString(text) && !valueAtEnd.MatchString(text)
 }
 
-// fatal matches a last line with a level above error, with which programs end, or the word for an aborted run.
-var fatal = lazy.New(`^(?:[\W\d]*)(?:FATAL|CRITICAL)\b|(?i:^\W*(?:aborted|exiting with (?:an )?error|` + wholeRun + `.{0,24} (?:was |been )?(?:aborted|cancelled|canceled))\W*$)` +
-	`|(?:训练|任务|作业|程序|实验|运行)(?:已经?|被)?(?:失败|取消|中止|终止)`)
+// runFailed matches a line that says of the whole run that it failed, and nothing of a part or of what comes next.
+var runFailed = lazy.New(`(?i)^\W*(?:(?:error|fatal|critical)\W+)?(?:(?:the|this|your) )?` + wholeRun + `(?: \w+)? (?:has )?failed` +
+	`(?:\W*$| with (?:an? )?(?:error|exception|exit|status|code|rc)\b)`)
+
+// ofPart matches words for one of many parts, or of what a program does after a failure.
+var ofPart = lazy.New(`(?i)\b` + wholeRun + ` #?\d|\d+ (?:of|out of) \d|\b(?:skip(?:s|ped|ping)?|ignor(?:es?|ed|ing)|continu(?:es?|ed|ing)|retry(?:ing)?|retries` +
+	`|re-?start(?:s|ed|ing)?|next|again|attempt|try|trying|fall(?:s|ing)? back|goes on|non-?fatal|so far)\b|跳过|忽略|继续|重试|下一`)
+
+// valueAtEnd matches a line that ends with a value.
+var valueAtEnd = lazy.New(`[\d.]%?\W*$`)
+
+// fatal matches a last line with the level with which programs end, before two words at least, or the word for an aborted run.
+var fatal = lazy.New(`^[\W\d]*FATAL\b\W+(?:[\w.-]+: )?[A-Za-z][\w'.-]*,? [A-Za-z]|(?i:^\W*(?:aborted|exiting with (?:an )?error|` +
+	wholeRun + `.{0,24} (?:was |been )?(?:aborted|cancelled|canceled))\W*$)` +
+	`|(?:训练|任务|作业|程序|实验|运行)(?:已经?|被)?(?:失败|取消|中止|终止)了?(?:$|[^\p{Han}])`)

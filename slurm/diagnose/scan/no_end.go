@@ -1,9 +1,11 @@
 package scan
 
 import (
+	"slices"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 )
 
@@ -30,3 +32,25 @@ func (s *scanner) serving(text string, h pattern.Hits) {
 		s.served = s.told + 1
 	}
 }
+
+// DoneBeforeSignal reports whether the last line, by which a process was told to end, tells nothing of the work: the
+// script's own command sent the signal, the run had written its results, or a server says so behind words of an end.
+func (f *Facts) DoneBeforeSignal(last string) bool {
+	if ofServer.MatchString(last) && f.Ending().Said {
+		return true
+	}
+	return slices.ContainsFunc(tail(f.talk(), lastLines), func(m Mark) bool {
+		_, text := logline.CutTag(m.Text)
+		return killsOwn.MatchString(text) || keptResults.MatchString(text) && !takenBack(text) && !f.iteratedSince(m.Off) && !f.inRow(m.Tag, text)
+	})
+}
+
+// ofServer matches the name of a server at the beginning of a line that it writes.
+var ofServer = lazy.New(`(?i)^.{0,60}?\b(?:\w*server|tensorboard|uvicorn|gunicorn|hypercorn|nginx|redis|raylet)\b`)
+
+// killsOwn matches the command, as "set -x" shows it, with which a script ends a process that it started.
+var killsOwn = lazy.New(`^\++ (?:kill|pkill|killall)\b`)
+
+// keptResults matches words with which a program says that it wrote what it was run for. Settings and checkpoints are not that.
+var keptResults = lazy.New(`(?i)\b(?:results?|metrics|scores|predictions?|generations|summary)\b.{0,24}\b(?:saved|written|stored)\b|` +
+	`\b(?:saved|wrote|written|stored)\b.{0,24}\b(?:results?|metrics|scores|predictions?|generations|summary)\b|结果.{0,8}保存`)

@@ -104,11 +104,14 @@ func (f *Facts) leftLoop() bool {
 }
 
 // tellsFailure reports whether a line tells of a failure, as make's "Error 1" and srun's reports do: it is no result of a loop.
+// A count of failures is one.
 func tellsFailure(text string) bool {
-	return pattern.AgentLine(text) || lostWords.MatchString(text) && !pattern.ZeroOf.MatchString(text)
+	return pattern.AgentLine(text) || lastFailed(text) || saysFailed(text, true) ||
+		lostAtEnd.MatchString(text) && !pattern.ZeroOf.MatchString(text)
 }
 
-var lostWords = lazy.New(`(?i)\b(?:fail(?:ed|ure)?|abort(?:ed|ing)?|cancell?ed|cannot|could not|unable to)\b|\bError \d+$|失败|取消|中止`)
+// lostAtEnd matches a line whose last word is that for a failure.
+var lostAtEnd = lazy.New(`(?i)(?:\b(?:failed|aborted|cancell?ed)|\bError \d+|失败|取消|中止)\W*$`)
 
 // onlyOnce reports whether the last line is the only one of its form and follows a loop.
 func (f *Facts) onlyOnce(t logline.Tag, text string) bool {
