@@ -17,8 +17,9 @@ const noElement = "4294967294"
 // pattern"); a number between % and the letter pads with zeros. A relative path is
 // taken from the job's directory. Letters that differ between tasks get the values of
 // the batch step. A letter without a known value, such as the job number of a waiting
-// array element, stays in the path. A component of a heterogeneous job writes to the
-// first component's file, because the batch script runs there.
+// array element or the element of a whole array, stays in the path. A component of a
+// heterogeneous job writes to the first component's file, because the batch script runs
+// there.
 func ExpandPattern(pattern string, j Job) string {
 	if pattern == "" {
 		return ""
@@ -51,7 +52,7 @@ func ExpandPattern(pattern string, j Job) string {
 		case 'A':
 			return string(j.ID.Array()), true
 		case 'a':
-			return element, true
+			return element, len(j.Tasks) == 0
 		case 'u':
 			return j.User, true
 		case 'N':

@@ -235,6 +235,7 @@ func TestExpandPattern(t *testing.T) {
 		require.Equal(t, want, slurm.ExpandPattern(pattern, j), pattern)
 	}
 	require.Equal(t, "/w/8.out", slurm.ExpandPattern("%j.out", slurm.Job{ID: "8", WorkDir: "/w"}))
+	require.Equal(t, "/w/8_%a", slurm.ExpandPattern("%A_%a", slurm.Job{ID: "8", WorkDir: "/w", Tasks: map[slurm.State]int{slurm.Running: 2}}))
 }
 
 func TestReadDirectives(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 // A backupIn names the copy of the store.
 type backupIn struct {
-	File string `arg:"" help:"the new file to write" zh:"要写入的新文件"`
+	File string `arg:"" text:"" help:"the new file to write" zh:"要写入的新文件"`
 }
 
 // backupCommand writes a consistent copy of the store to a new file while servers keep

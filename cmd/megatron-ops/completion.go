@@ -96,7 +96,7 @@ func (sh *shell) candidates(ctx context.Context, before []string, last string) [
 	if len(before) == 0 {
 		return sh.commandNames()
 	}
-	c, _, ok := lookup(before)
+	c, given, ok := lookup(before)
 	op := c.Op
 	var params []ops.Param
 	if ok {
@@ -123,6 +123,7 @@ func (sh *shell) candidates(ctx context.Context, before []string, last string) [
 	for _, p := range params {
 		switch {
 		case !p.Arg:
+		case len(p.Enum) > 0 && !p.Several && slices.ContainsFunc(given, func(word string) bool { return slices.Contains(p.Enum, word) }):
 		case len(p.Enum) > 0:
 			return enumerated(p)
 		case p.Job || p.JobOrPath:

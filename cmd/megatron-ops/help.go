@@ -98,6 +98,9 @@ func opHelp(op ops.Op, l lang.Lang) view.Doc {
 			if !p.Required {
 				word = "[" + p.Name + "]"
 			}
+			if p.Several {
+				word += "..."
+			}
 			usage += " " + word
 			args = append(args, view.Fact{Name: p.Name, Value: text})
 			continue

@@ -35,6 +35,9 @@ func (sh *shell) operation(ctx context.Context, op ops.Op, words []string) error
 			return err
 		}
 	}
+	if op.Effect == ops.Destructive && sh.clusterGiven && sh.cluster == "" {
+		return ops.EmptyValueError("cluster") // another cluster's jobs would be meant
+	}
 	call, err := sh.call()
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ var (
 
 // A policyIn names the specifications to judge.
 type policyIn struct {
-	Files []string `arg:"" name:"file" help:"a specification to judge by the site's limits" zh:"要按站点限额判断的作业规格"`
+	Files []string `arg:"" name:"file" text:"" help:"a specification to judge by the site's limits" zh:"要按站点限额判断的作业规格"`
 }
 
 // policyTest reports which specifications need an

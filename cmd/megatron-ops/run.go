@@ -39,14 +39,16 @@ type shell struct {
 	lang lang.Lang
 	// langGiven reports that --lang was given.
 	langGiven bool
-	json      bool
-	yaml      bool // print YAML where json would print JSON
-	verbose   bool // show the sections that are folded by default
-	cluster   string
-	color     bool
-	telemetry *telemetry // nil: nothing is sent
-	changed   bool       // an operation that changes something has succeeded
-	jobs      []string   // the jobs that its answers name
+	// clusterGiven reports that --cluster was given, if only an empty one.
+	clusterGiven bool
+	json         bool
+	yaml         bool // print YAML where json would print JSON
+	verbose      bool // show the sections that are folded by default
+	cluster      string
+	color        bool
+	telemetry    *telemetry // nil: nothing is sent
+	changed      bool       // an operation that changes something has succeeded
+	jobs         []string   // the jobs that its answers name
 }
 
 // run executes one command line and returns the exit code. It reports a panic as a bug,
@@ -102,7 +104,7 @@ func (sh *shell) globalFlags(args []string) (words []string, err error) {
 		set, ok := map[string]func(string) error{
 			"-o": sh.setOutput, "--output": sh.setOutput,
 			"--lang":    sh.setLang,
-			"--cluster": func(v string) error { sh.cluster = v; return nil },
+			"--cluster": func(v string) error { sh.cluster, sh.clusterGiven = v, true; return nil },
 		}[name]
 		if !ok {
 			words = append(words, a)

@@ -26,6 +26,10 @@ func TestAWrongFlagOrWordIsToldInTheLanguageThatAFlagNames(t *testing.T) {
 		"--lang zh 重试 4711_3": "`megatron-ops requeue 4711_3` 以原作业号重新排队",
 		"retry now please":    "see: megatron-ops help",
 
+		// An unset variable as the cluster of what cannot be undone; a flag with one dash.
+		"cancel --mine --yes --cluster=": "--cluster was given an empty value",
+		"serve -listen :8080":            "did you mean --listen?",
+
 		// A flag that only one of them takes, or none.
 		"retry 4711 --nodes 2":          `--nodes: there is no command "retry"; requeue has no flag --nodes: requeue takes --yes`,
 		"retry nightly --nodes 2 --yes": "try: `megatron-ops submit --from nightly --nodes 2 --yes` submits it as a new job\n",

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -88,56 +87,6 @@ func (c *Call) Job(ctx context.Context, on string, id slurm.JobID) (Cluster, slu
 		return nil, slurm.Job{}, c.SlurmError(err, id)
 	}
 	return cl, j, nil
-}
-
-// ShownJob is Job for an answer that only shows what is known of the job. A job that has left the queue
-// while the accounts do not answer is as the queue showed it last, or as it was submitted from here. Unless
-// the queue showed how it ended, its state is slurm.Ended.
-func (c *Call) ShownJob(ctx context.Context, on string, id slurm.JobID) (Cluster, slurm.Job, error) {
-	cl, err := c.Cluster(on)
-	if err != nil || !slurm.IsJobID(string(id)) {
-		return c.Job(ctx, on, id)
-	}
-	j, err := c.look(ctx, cl, id)
-	if _, silent := errors.AsType[*slurm.AccountsError](err); silent {
-		if known, ok := c.leftQueue(ctx, cl, id); ok {
-			return cl, known, nil
-		}
-	}
-	if err != nil {
-		return nil, slurm.Job{}, c.SlurmError(err, id)
-	}
-	return cl, j, nil
-}
-
-func (c *Call) leftQueue(ctx context.Context, cl Cluster, id slurm.JobID) (slurm.Job, bool) {
-	j, ok := c.jobLastSeen(ctx, cl, id)
-	if !ok {
-		sub, err := c.stored(ctx, cl.Name(), id)
-		if err != nil {
-			return j, false
-		}
-		j = slurm.Job{ID: id, Name: sub.Name, User: sub.Owner, WorkDir: sub.Dir, SubmittedAt: &sub.CreatedAt}
-		if options, err := slurm.ReadDirectives(sub.Script); err == nil {
-			j.Stdout, j.Stderr = pathIn(sub.Dir, options.Value("output"), j), pathIn(sub.Dir, options.Value("error"), j)
-		}
-	}
-	if !j.State.Ended() {
-		j.State, j.Reason, j.SeenAt = slurm.Ended, "", nil
-	}
-	j.Cluster = cl.Name()
-	return j, true
-}
-
-// pathIn returns a job's output file of a pattern, which may be relative to the job's folder; "" for none.
-func pathIn(dir, pattern string, of slurm.Job) string {
-	if pattern == "" {
-		return ""
-	}
-	if path := slurm.ExpandPattern(pattern, of); filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(dir, slurm.ExpandPattern(pattern, of))
 }
 
 // Look returns one job for reading. All readers share one question to the cluster;

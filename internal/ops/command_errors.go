@@ -42,7 +42,7 @@ func wordsError(o Op, model *kong.Application, words []string, err error) *Error
 	switch rest := path[len(path)-1].Remainder(); {
 	case len(rest) > 0 && strings.HasPrefix(rest[0], "-"):
 		flag, _, _ := strings.Cut(rest[0], "=")
-		if !strings.HasPrefix(flag, "--") {
+		if !strings.HasPrefix(flag, "--") && !slices.Contains(flagNames(model), flag[1:]) {
 			flag = flag[:min(2, len(flag))]
 		}
 		e.Field = flag
@@ -61,12 +61,15 @@ func wordsError(o Op, model *kong.Application, words []string, err error) *Error
 
 // unknownFlagFix returns what would work instead of a flag that o does not have.
 func unknownFlagFix(o Op, model *kong.Application, words []string, flag string, otherwise lang.Text) lang.Text {
+	name := strings.TrimLeft(flag, "-")
+	if slices.Contains(flagNames(model), name) { // with one dash
+		return DidYouMean.With("--" + name)
+	}
 	if _, takes := o.NewIn().(interface{ MegatronArgs() }); takes {
 		if fix := megatronFlagFix(o, flag, words); fix.EN != "" {
 			return fix
 		}
 	}
-	name := strings.TrimLeft(flag, "-")
 	if own := strings.ReplaceAll(job.FieldOf(name), "_", "-"); slices.Contains(flagNames(model), own) {
 		return lang.Text{EN: "what sbatch calls --%s is --%s here", ZH: "sbatch 的 --%s 在这里是 --%s"}.With(name, own)
 	}

@@ -58,11 +58,16 @@ func (o Op) Words(in any, words []string) error {
 func emptyValue(path []*kong.Path) error {
 	for _, at := range path {
 		if f := at.Flag; f != nil && f.Target.Kind() == reflect.String && f.Target.Len() == 0 {
-			return InputError(fieldOf(f.Name), lang.Text{EN: "--%s was given an empty value", ZH: "--%s 的值为空"}.With(f.Name),
-				lang.Text{EN: "give it a value, or leave the flag out", ZH: "请给出值，或去掉该选项"})
+			return EmptyValueError(f.Name)
 		}
 	}
 	return nil
+}
+
+// EmptyValueError returns the error about a flag with an empty value.
+func EmptyValueError(flag string) *Error {
+	return InputError(fieldOf(flag), lang.Text{EN: "--%s was given an empty value", ZH: "--%s 的值为空"}.With(flag),
+		lang.Text{EN: "give it a value, or leave the flag out", ZH: "请给出值，或去掉该选项"})
 }
 
 // dashedText reports whether a word is a quoted text that begins with a dash but is not a

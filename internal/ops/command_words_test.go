@@ -67,6 +67,7 @@ func TestWordsFillTheInputOrSayWhatIsWrong(t *testing.T) {
 		"--chdir=/w":              {field: "--chdir", message: "poke has no flag --chdir", fix: "see: megatron-ops help poke"},
 		"--frobnicate=1":          {field: "--frobnicate", message: "poke has no flag --frobnicate", fix: "see: megatron-ops help poke"},
 		"-xyz":                    {field: "-x", message: "poke has no flag -x"},
+		"-tail=5":                 {field: "-tail", message: "poke has no flag -tail", fix: "did you mean --tail?"},
 		"4711 4712":               {field: "4712", message: `poke does not know what to do with "4712"`},
 		"4711 -- x":               {field: "--", message: "poke takes no arguments after --", fix: "leave them out"},
 	} {

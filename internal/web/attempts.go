@@ -68,7 +68,11 @@ func timelineOf(cluster string, here slurm.Job, jobs []slurm.Job, now time.Time)
 	t := timeline{On: cluster}
 	for _, j := range jobs {
 		end := j.EndedAt
-		if end == nil {
+		switch {
+		case end == nil && j.State == slurm.Ended: // at a time that is not known
+			seen := cmp.Or(j.StartedAt, j.SubmittedAt).Add(time.Duration(j.ElapsedS) * time.Second)
+			end = &seen
+		case end == nil:
 			end = &now
 		}
 		if t.From.IsZero() {

@@ -142,12 +142,13 @@ func TestAnEndedJobHasItsPageWhileTheAccountsAreAway(t *testing.T) {
 	require.Contains(t, body, "Connection refused", "a job that only the accounts know")
 	st, err := s.svc.Store()
 	require.NoError(t, err)
-	require.NoError(t, st.Adopt(t.Context(), store.Submission{Key: "k", Token: "k", Cluster: "test", JobID: "7", Owner: "alice", Name: "gpt", Spec: []byte("{}"), CreatedAt: s.svc.Now()}))
+	require.NoError(t, st.Adopt(t.Context(), store.Submission{Key: "k", Token: "k", Cluster: "test", JobID: "7", Owner: "alice", Name: "gpt", Spec: []byte("{}"), CreatedAt: s.svc.Now().Add(-2 * time.Hour)}))
 	_, body = b.get("/web/jobs/test/7")
 	require.Contains(t, body, "how it ended is not known")
 	_, body = b.get("/web/jobs/test/7/attempts")
 	require.Contains(t, body, `href="/web/jobs/test/7"`)
 	require.Contains(t, body, "accounts do not answer")
+	require.Contains(t, body, `class="waits" x="0" width="5"`, "nobody saw it wait until now")
 }
 
 // A pending job shows its expected start, a running job its actual start, and each how its runs

@@ -296,7 +296,9 @@ func jobFacts(j slurm.Job, l lang.Lang) (fs view.Facts) {
 	if j.TimeLimitS != nil {
 		elapsed += " / " + ops.Duration(*j.TimeLimitS)
 	}
-	add("elapsed / limit", "已运行 / 时限", elapsed)
+	if j.State != slurm.Ended || j.StartedAt != nil { // else it is not known
+		add("elapsed / limit", "已运行 / 时限", elapsed)
+	}
 	if j.Restarts > 0 {
 		add("restarts", "重启次数", strconv.Itoa(j.Restarts))
 	}

@@ -298,6 +298,11 @@ func findCause(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseOut
 		j.State, j.Reason = ends[len(ends)-1], ""
 	}
 	if len(paths) == 0 {
+		if of.State == slurm.Ended { // nothing tells whether it failed
+			said, fix := missingLog(j)
+			said = lang.Text{EN: "%s, and job %s %s", ZH: "%s；作业 %s %s"}.With(said, j.ID, of.State.Explain().Says)
+			return DiagnoseOut{}, of, &ops.Error{Code: ops.Failed, Field: "job", Message: said, Fix: fix}
+		}
 		// A job whose log could not be opened leaves none: only Slurm's information is
 		// left.
 		r, err := diagnose.Run(ctx, logfile.NoLogs(), diagnose.FromJob(j))

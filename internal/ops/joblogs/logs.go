@@ -262,6 +262,7 @@ func followLogs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, i
 	var finder logFinder
 	for asked := time.Now(); ; {
 		ended := j.State.Ended() // before reading, so that the last lines are not missed
+		out.Unaccounted = j.State == slurm.Ended
 		lines, err := readNew(ctx, c, w, j, finder.files(ctx, c, cl.Name(), j))
 		if err != nil && ctx.Err() == nil {
 			return out, err

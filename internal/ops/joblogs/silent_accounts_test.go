@@ -59,6 +59,10 @@ func TestTheLogsOfAnEndedJobAreReadWithoutTheAccounts(t *testing.T) {
 		Key: "k", Token: "k", Cluster: "test", JobID: "7", Owner: "alice", Name: "gpt", Dir: dir, Spec: []byte("{}"), CreatedAt: c.Now(),
 		Script: "#!/bin/bash\n#SBATCH --output=out/%x-%j.log\n",
 	}))
+	for _, part := range []string{"7_0", "7+1"} {
+		_, err = opstest.Do(t, c, joblogs.Logs(), part)
+		require.ErrorContains(t, err, "Connection refused", "the job has no part %s", part)
+	}
 	out, err := opstest.Do(t, c, joblogs.Logs(), "7")
 	require.NoError(t, err)
 	require.Len(t, out.(joblogs.LogsOut).Lines, 1)
@@ -72,6 +76,9 @@ func TestTheLogsOfAnEndedJobAreReadWithoutTheAccounts(t *testing.T) {
 	require.ErrorContains(t, err, "how it ended is not known", "a report that is kept waits for the accounts")
 	_, _, err = c.Job(t.Context(), "test", "7")
 	require.ErrorContains(t, err, "Connection refused", "what changes a job")
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "out")))
+	_, err = opstest.Do(t, c, joblogs.Diagnose(), "7")
+	require.ErrorContains(t, err, "how it ended is not known", "neither the accounts nor a log tell whether it failed")
 }
 
 func drawn(t *testing.T, out any) string {
