@@ -16,7 +16,7 @@ import (
 type CancelIn struct {
 	Job       slurm.JobID `json:"job,omitempty" arg:"" optional:"" help:"job id; an array's id ends every task of it, 4711.0 one step" zh:"作业号；数组的作业号会结束其所有任务，4711.0 只结束一个步骤"`
 	Mine      bool        `json:"mine,omitempty" help:"all of my jobs" zh:"我的所有作业"`
-	Partition string      `json:"partition,omitempty" help:"with mine: only this partition's" zh:"配合 mine：只限该分区"`
+	Partition string      `json:"partition,omitempty" help:"with mine: only this partition's; one that waits in several goes on, as with scancel" zh:"配合 mine：只限该分区；同时在多个分区排队的作业保留，与 scancel 相同"`
 	Pending   bool        `json:"pending,omitempty" help:"with mine: only those that wait" zh:"配合 mine：只限排队中的"`
 	Signal    string      `json:"signal,omitempty" help:"signal its tasks instead: on TERM Megatron with --exit-signal-handler saves" zh:"改为向其任务发送该信号：带 --exit-signal-handler 的 Megatron 收到 TERM 会先保存"`
 	Yes       bool        `json:"yes,omitempty" help:"do not ask before ending it" zh:"不再询问，直接结束"`
@@ -37,6 +37,8 @@ type CancelOut struct {
 	Signal string `json:"signal,omitempty"`
 	// Jobs holds the result for each job, where the call selects several.
 	Jobs []CancelledJob `json:"jobs,omitempty"`
+	// Left are the jobs that wait in the partition and in others: they go on.
+	Left []slurm.JobID `json:"left,omitempty"`
 
 	unsent string // the signal that was not sent, since the job had ended
 }
@@ -179,12 +181,18 @@ func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error
 	out := CancelOut{Jobs: []CancelledJob{}}
 	running, asked := 0, strings.Split(c.Shown, ",")
 	for _, j := range all {
-		if me == "" || j.User != me || j.State.Ended() || in.Partition != "" && j.Partition != in.Partition || in.Pending && j.State != slurm.Pending {
+		if me == "" || j.User != me || j.State.Ended() || in.Pending && j.State != slurm.Pending {
 			continue
 		}
 		id := j.ID
 		if !in.Pending {
 			id = j.ID.Array() // the whole array, with its waiting tasks
+		}
+		if in.Partition != "" && j.Partition != in.Partition {
+			if j.MayRunIn(in.Partition) && !slices.Contains(out.Left, id) {
+				out.Left = append(out.Left, id)
+			}
+			continue
 		}
 		if slices.ContainsFunc(out.Jobs, func(o CancelledJob) bool { return o.JobID == id }) {
 			continue
@@ -208,6 +216,9 @@ func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error
 		EN: "this ends %s of %s, %d of them running: %s",
 		ZH: "将结束 %[2]s 的 %[1]s，其中 %[3]d 个正在运行：%[4]s",
 	}.With(ops.Counted(len(out.Jobs), "job"), me, running, ops.FirstFew(names, 10))
+	if left := out.left(); left != (lang.Text{}) {
+		would = lang.Text{EN: "%s; %s", ZH: "%s；%s"}.With(would, left)
+	}
 	if !in.Yes && !c.Confirmed {
 		e := ops.ConfirmError(would)
 		slices.Sort(ids)
@@ -272,11 +283,27 @@ func cancelStep(ctx context.Context, c *ops.Call, in CancelIn, job slurm.JobID) 
 	return out, nil
 }
 
+// left says which jobs go on since they wait in other partitions too; it is empty where none does.
+func (o CancelOut) left() lang.Text {
+	if len(o.Left) == 0 {
+		return lang.Text{}
+	}
+	var ids []string
+	for _, id := range o.Left {
+		ids = append(ids, string(id))
+	}
+	return lang.Text{EN: "what waits in other partitions too goes on: %s", ZH: "还在其他分区排队的作业保留：%s"}.With(ops.FirstFew(ids, 10))
+}
+
 // View says what happened to the job, or to each of several jobs.
 func (o CancelOut) View(l lang.Lang) view.Doc {
 	switch {
 	case o.JobID == "" && len(o.Jobs) == 0:
-		return view.Doc{Title: lang.Text{EN: "you have no job to cancel", ZH: "没有可结束的作业"}.In(l)}
+		d := view.Doc{Title: lang.Text{EN: "you have no job to cancel", ZH: "没有可结束的作业"}.In(l)}
+		if text := o.left().In(l); text != "" {
+			d.Add(view.Section{Text: text})
+		}
+		return d
 	case len(o.Jobs) > 0:
 		d := view.Doc{Tone: view.Good, Title: lang.Text{EN: "%s cancelled", ZH: "已取消 %s"}.With(ops.Counted(len(o.Jobs), "job")).In(l)}
 		s := view.Section{}
@@ -294,6 +321,9 @@ func (o CancelOut) View(l lang.Lang) view.Doc {
 			d.Title = fmt.Sprintf(lang.Text{EN: "%d of %d jobs cancelled", ZH: "已取消 %d / %d 个作业"}.In(l), len(o.Jobs)-failed, len(o.Jobs))
 		}
 		d.Sections = []view.Section{s}
+		if text := o.left().In(l); text != "" {
+			d.Add(view.Section{Text: text})
+		}
 		return d
 	case o.Signal != "":
 		d := view.Doc{Tone: view.Good, Title: lang.Text{
