@@ -94,7 +94,7 @@ var rooms = []room{
 	{"internal/ops/smoke", append([]string{"internal/ops", "internal/ops/launch", "internal/ops/joblogs"}, belowTable...), "a smoke test submits and diagnoses; it needs no operations on jobs or nodes"},
 	{"internal/ops/opstest", append([]string{"internal/ops"}, belowTable...), "shared test helpers do not depend on the operations that they test"},
 	{"internal/ops/opstest/asuser", []string{"slurm/cluster"}, "the test's sudo helper makes one call"},
-	{"internal/ops/operations", []string{"internal/ops/..."}, "the table is assembled in one place, above the packages that define its rows"},
+	{"internal/ops/operations", []string{"internal/ops/...", "slurm"}, "the table is assembled in one place, above the packages that define its rows"},
 	{"internal/store/...", nil, "the test server does not depend on the schema"},
 	{"internal/lead", nil, "leader election does not depend on the leader's work"},
 	{"internal/policy", []string{"internal/ops/...", "slurm", "slurm/hostlist", "slurm/job"}, "limits are computed from the operations' inputs, for all doors alike"},
