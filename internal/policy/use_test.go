@@ -110,7 +110,8 @@ func TestASpecificationIsCountedAtItsMost(t *testing.T) {
 	}
 
 	// The fields count; what would ask for more beside them is refused, not estimated.
-	for _, option := range []string{"--gpus=64", "-G 64", "--gres=gpu:8", "--tres-per-task=gres/gpu:8", "--nodes=9", "--time=9", "--array=0-9", "--gpus-per-task=8",
+	for _, option := range []string{
+		"--gpus=64", "-G 64", "--gres=gpu:8", "--tres-per-task=gres/gpu:8", "--nodes=9", "--time=9", "--array=0-9", "--gpus-per-task=8",
 		"--gre=gpu:8", "--gres gpu:8", "--gres=shard:1,gpu:8", "--exclusive", "--exclu=user", "--ntasks=8", "--ntasks-per-node=8", "--ntasks-per-gpu=1", "--gpus-per-socket=4", "-N 4", "-n 8", "-t 9",
 		"-p dev", "--qos=high", "--account=b", "--partition=dev", "--reservation=r", "--dependency=singleton", "--switches=1", "--requeue", "--mem=0", "--tasks-per-node=8", "hetjob", "--tres-per-n=gres/gpu:8", "--tres-per-node=gres/gpu:8",
 		"--tres-per-job=gres/gpu:64", "--tres-per-socket=gres/gpu:4", "--ntasks-per-tres=1", "--nodelist=n1",
