@@ -16,7 +16,7 @@ import (
 type CancelIn struct {
 	Job       slurm.JobID `json:"job,omitempty" arg:"" optional:"" help:"job id; an array's id ends every task of it, 4711.0 one step" zh:"作业号；数组的作业号会结束其所有任务，4711.0 只结束一个步骤"`
 	Mine      bool        `json:"mine,omitempty" help:"all of my jobs" zh:"我的所有作业"`
-	Partition string      `json:"partition,omitempty" help:"with mine: only this partition's; one that waits in several goes on, as with scancel" zh:"配合 mine：只限该分区；同时在多个分区排队的作业保留，与 scancel 相同"`
+	Partition string      `json:"partition,omitempty" help:"with mine: only this partition's" zh:"配合 mine：只限该分区"`
 	Pending   bool        `json:"pending,omitempty" help:"with mine: only those that wait" zh:"配合 mine：只限排队中的"`
 	Signal    string      `json:"signal,omitempty" help:"signal its tasks instead: on TERM Megatron with --exit-signal-handler saves" zh:"改为向其任务发送该信号：带 --exit-signal-handler 的 Megatron 收到 TERM 会先保存"`
 	Yes       bool        `json:"yes,omitempty" help:"do not ask before ending it" zh:"不再询问，直接结束"`
@@ -37,10 +37,9 @@ type CancelOut struct {
 	Signal string `json:"signal,omitempty"`
 	// Jobs holds the result for each job, where the call selects several.
 	Jobs []CancelledJob `json:"jobs,omitempty"`
-	// Left are the jobs that wait in the partition and in others: they go on.
-	Left []slurm.JobID `json:"left,omitempty"`
 
-	unsent string // the signal that was not sent, since the job had ended
+	unsent string        // the signal that was not sent, since the job had ended
+	kept   []slurm.JobID // the jobs that wait in the partition and in others: they go on
 }
 
 // A CancelledJob is one of several jobs that the call asks to cancel.
@@ -189,8 +188,8 @@ func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error
 			id = j.ID.Array() // the whole array, with its waiting tasks
 		}
 		if in.Partition != "" && j.Partition != in.Partition {
-			if j.MayRunIn(in.Partition) && !slices.Contains(out.Left, id) {
-				out.Left = append(out.Left, id)
+			if j.MayRunIn(in.Partition) && !slices.Contains(out.kept, id) {
+				out.kept = append(out.kept, id)
 			}
 			continue
 		}
@@ -285,11 +284,11 @@ func cancelStep(ctx context.Context, c *ops.Call, in CancelIn, job slurm.JobID) 
 
 // left says which jobs go on since they wait in other partitions too; it is empty where none does.
 func (o CancelOut) left() lang.Text {
-	if len(o.Left) == 0 {
+	if len(o.kept) == 0 {
 		return lang.Text{}
 	}
 	var ids []string
-	for _, id := range o.Left {
+	for _, id := range o.kept {
 		ids = append(ids, string(id))
 	}
 	return lang.Text{EN: "what waits in other partitions too goes on: %s", ZH: "还在其他分区排队的作业保留：%s"}.With(ops.FirstFew(ids, 10))

@@ -67,7 +67,7 @@ func TestAJobThatWaitsInSeveralPartitions(t *testing.T) {
 	for _, title := range []string{"1 job cancelled", "you have no job to cancel"} {
 		out, err = opstest.Do(t, c, Cancel(), "--mine", "--partition", "dev", "--yes")
 		require.NoError(t, err)
-		require.Equal(t, []slurm.JobID{"2"}, out.(CancelOut).Left)
+		require.Equal(t, []slurm.JobID{"2"}, out.(CancelOut).kept)
 		require.Contains(t, opstest.Text(t, out, lang.EN), title)
 		require.Contains(t, opstest.Text(t, out, lang.ZH), "还在其他分区排队的作业保留：2")
 	}
