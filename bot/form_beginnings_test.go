@@ -124,6 +124,9 @@ func TestAFormBegunWithARecipeIsJudgedAtItsFields(t *testing.T) {
 		values["time"] = ""
 		change(s, form, "form_check", "check", values)
 		shownView(s, form["id"], "2 × 8 GPUs · as long as the partition allows · about")
+		values["time"] = "0"
+		change(s, form, "form_check", "check", values)
+		shownView(s, form["id"], "2 × 8 GPUs · WITHOUT A TIME LIMIT · about")
 	})
 }
 

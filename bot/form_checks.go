@@ -26,7 +26,8 @@ var (
 	textFits     = lang.Text{EN: "✅ No problems found", ZH: "✅ 检查通过"}
 	textFormGPUs = lang.Text{EN: "%d × %d GPUs", ZH: "%d × %d GPU"}
 	textFormCost = lang.Text{EN: "%s at most", ZH: "最多 %s"}
-	textNoEnd    = lang.Text{EN: "as long as the partition allows", ZH: "时长为分区上限"}
+	textToLimit  = lang.Text{EN: "as long as the partition allows", ZH: "时长为分区上限"}
+	textNoEnd    = lang.Text{EN: "WITHOUT A TIME LIMIT", ZH: "没有时间限制"}
 	textMemoryOf = lang.Text{EN: "about %.0f of %.0f GiB a GPU (%.0f to %.0f)", ZH: "每卡约 %.0f / %.0f GiB（%.0f–%.0f）"}
 	textMemory   = lang.Text{EN: "about %.0f GiB a GPU (%.0f to %.0f)", ZH: "每卡约 %.0f GiB（%.0f–%.0f）"}
 	textBegins   = lang.Text{EN: "likely start %s", ZH: "预计 %s 开始"}
@@ -68,8 +69,10 @@ func (b *Bot) judgeOnCluster(ctx context.Context, c *ops.Call, op ops.Op, in lau
 		full = full.WithDefaults()
 		s.Partition, s.Account, s.QOS = full.Partition, full.Account, full.QOS
 		size := fmt.Sprintf(textFormGPUs.In(c.Lang), *full.Nodes, *full.GPUsPerNode)
-		cost := textNoEnd.In(c.Lang)
-		if d, ok := slurm.ParseDuration(full.Time); ok && d > 0 {
+		cost := textToLimit.In(c.Lang)
+		if d, ok := slurm.ParseDuration(full.Time); full.Time != "" && (!ok || d <= 0) {
+			cost = textNoEnd.In(c.Lang)
+		} else if ok {
 			cost = textFormCost.With(ops.CountedHours(float64(full.WorldSize())*d.Hours(), true)).In(c.Lang)
 		}
 		parts := []string{answer.Escape(size), answer.Escape(cost)}

@@ -134,10 +134,7 @@ func (s *keySet) fetch(ctx context.Context, at string) (map[string]publicKey, st
 		// Decode each key by itself, so that a key of an unknown kind hides no other
 		// key.
 		var k jose.JSONWebKey
-		if json.Unmarshal(raw, &k) != nil {
-			continue
-		}
-		if k.Use != "" && k.Use != "sig" || !k.IsPublic() || !k.Valid() || weak(k.Key) {
+		if json.Unmarshal(raw, &k) != nil || k.Use != "" && k.Use != "sig" || !k.IsPublic() || !k.Valid() || weak(k.Key) {
 			continue
 		}
 		keys[k.KeyID] = publicKey{k.Algorithm, k.Key}

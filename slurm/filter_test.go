@@ -18,18 +18,21 @@ func TestWhichJobsAFilterLetsThrough(t *testing.T) {
 		{ID: "5", User: "bob", Partition: "prod", State: Completed, EndedAt: &after},
 		{ID: "6", User: "bob", Partition: "dev", State: Cancelled},
 		{ID: "7", User: "bob", Partition: "dev", State: Completed, EndedAt: &at},
+		{ID: "8", User: "carol", Partition: "dev,prod", State: Pending},
 	}
 	for _, c := range []struct {
 		name   string
 		filter Filter
 		want   []JobID
 	}{
-		{"what waits or runs", Filter{}, []JobID{"1", "2_3"}},
-		{"all that are known", Filter{All: true}, []JobID{"1", "2_3", "4", "5", "6", "7"}},
+		{"what waits or runs", Filter{}, []JobID{"1", "2_3", "8"}},
+		{"all that are known", Filter{All: true}, []JobID{"1", "2_3", "4", "5", "6", "7", "8"}},
 		{"one's own", Filter{User: "alice"}, []JobID{"1", "2_3"}},
-		{"of a partition", Filter{Partition: "prod", All: true}, []JobID{"1", "4", "5"}},
-		{"of a state, ended or not", Filter{States: []State{Failed, Pending}}, []JobID{"2_3", "4"}},
-		{"ended since; whose end is not known is kept", Filter{Since: at}, []JobID{"1", "2_3", "5", "6", "7"}},
+		{"of a partition", Filter{Partition: "prod", All: true}, []JobID{"1", "4", "5", "8"}},
+		{"of one of several partitions", Filter{Partition: "prod,none"}, []JobID{"1", "8"}},
+		{"of no part of a partition's name", Filter{Partition: "pro"}, nil},
+		{"of a state, ended or not", Filter{States: []State{Failed, Pending}}, []JobID{"2_3", "4", "8"}},
+		{"ended since; whose end is not known is kept", Filter{Since: at}, []JobID{"1", "2_3", "5", "6", "7", "8"}},
 		{"by number, an array by its own", Filter{IDs: []JobID{"1", "2", "4"}}, []JobID{"1", "2_3"}},
 		{"by number, ended too", Filter{IDs: []JobID{"4"}, All: true}, []JobID{"4"}},
 		{"all of it at once", Filter{User: "bob", Partition: "prod", States: []State{Completed}, IDs: []JobID{"5", "6"}}, []JobID{"5"}},

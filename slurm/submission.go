@@ -3,6 +3,7 @@ package slurm
 import (
 	"os"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -57,10 +58,17 @@ func (f Filter) Matcher() func(j Job) bool {
 			return false
 		}
 		return (f.User == "" || f.User == j.User) &&
-			(f.Partition == "" || f.Partition == j.Partition) &&
+			(f.Partition == "" || j.MayRunIn(f.Partition)) &&
 			(len(f.States) == 0 || slices.Contains(f.States, j.State)) &&
 			(len(ids) == 0 || ids[j.ID] || ids[j.ID.Array()] || ids[j.RawID])
 	}
+}
+
+// MayRunIn reports whether one of the partitions, separated by commas, is one of j's, of which
+// only a waiting job has several. squeue --partition chooses so.
+func (j Job) MayRunIn(partitions string) bool {
+	own := strings.Split(j.Partition, ",")
+	return slices.ContainsFunc(strings.Split(partitions, ","), func(p string) bool { return slices.Contains(own, p) })
 }
 
 // Match reports whether j passes f. For many jobs, use Matcher.

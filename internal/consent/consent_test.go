@@ -15,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/policy"
@@ -241,6 +242,27 @@ func TestWhichCancelIsAskedAbout(t *testing.T) {
 			require.Equal(t, code, ops.AsError(err).Code)
 		}
 	}
+}
+
+// Whoever is not linked to a cluster user is refused before anything is compared: without an owner
+// the store lists everybody's submissions.
+func TestNothingIsComparedForWhoeverIsNotLinked(t *testing.T) {
+	c, _ := call(t)
+	c.Who = ops.Caller{Surface: ops.Slack, ID: "T1/U2"}
+	n := 0
+	for _, o := range operations.All() {
+		in := o.NewIn()
+		of, ok := in.(launch.Specified)
+		if !ok || o.Effect == ops.Read {
+			continue
+		}
+		n++
+		require.NoError(t, ops.Decode([]byte(`{"spec":`+spec+`}`), in, nil))
+		require.NotEmpty(t, of.Specification().Spec.Name)
+		_, _, err := consent.Of(t.Context(), c, o, in)
+		require.Equal(t, ops.NotAllowed, ops.AsError(err).Code, o.Name)
+	}
+	require.NotZero(t, n)
 }
 
 // A yes to a change of a job covers what was shown, and no more where the job has grown since. A

@@ -295,10 +295,19 @@ func gpusOfNode(svc *ops.Service, cluster string, parts []slurm.Partition, names
 	return n
 }
 
-// affectsGPUs reports whether further options of sbatch can take more of a node's GPUs. The
-// specification accepts no option that asks for GPUs, nodes, time or tasks beside its fields.
+// wholeNodes are the options of sbatch that can take more of a node's GPUs: --core-spec and
+// --thread-spec imply --exclusive.
+var wholeNodes = []string{"gres", "exclusive", "core-spec", "thread-spec"}
+
+// affectsGPUs reports whether further options of sbatch can take more of a node's GPUs, as one
+// that Slurm's manual pages do not name may. The specification accepts no option that asks for
+// GPUs, nodes, time or tasks beside its fields.
 func affectsGPUs(options []string) bool {
-	return slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, "--gres=") || strings.HasPrefix(o, "--exclusive=") })
+	return slices.ContainsFunc(options, func(o string) bool {
+		name, _, _ := strings.Cut(strings.TrimPrefix(o, "--"), "=")
+		_, _, known := slurm.StepOption(name)
+		return !known || slices.Contains(wholeNodes, name)
+	})
 }
 
 // updateUse returns what the job can use after the change, with all its unfinished

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,8 +95,27 @@ func TestASpecificationIsCountedAtItsMost(t *testing.T) {
 	require.Equal(t, "high,low", use.QOS)
 	require.Equal(t, "a,b", use.Account)
 
+	// An option that can take more of a node, or that is not known, makes the GPUs unknown.
+	for option, unknown := range map[string]bool{
+		"--core-spec=1": true, "--thread-spec=1": true,
+		"--tasks-by-tres=gres/gpu": true, "--fast-lane=yes": true, "--gres=none": true, "--exclusive=mcs": true,
+		"--gres-flags=enforce-binding": false, "--gpu-bind=closest": false, "--gpu-freq=low": false, "--tres-bind=gres/gpu:closest": false, "--spread-job": false, "--contiguous": false,
+		"--sockets-per-node=2": false, "--time-min=30": false, "--deadline=now+2hours": false, "--licenses=a:2": false, "--oversubscribe": false, "--use-min-nodes": false,
+		"--mem-per-cpu=4G": false, "--cpus-per-gpu=8": false, "--no-kill": false, "--wckey=lab": false, "--container-image=nvidia/cuda": false,
+	} {
+		in := &launch.SubmitIn{SpecIn: launch.SpecIn{YAML: base + "nodes: 1, time: '2:00:00', gpus_per_node: 2, sbatch: ['" + option + "']}"}}
+		use, _, err := policy.Of(t.Context(), &ops.Call{Service: told}, in)
+		require.NoError(t, err, option)
+		require.Equal(t, unknown, slices.Contains(use.Unknown, policy.GPUsUnknown), option)
+	}
+
 	// The fields count; what would ask for more beside them is refused, not estimated.
-	for _, option := range []string{"--gpus=64", "-G 64", "--gres=gpu:8", "--tres-per-task=gres/gpu:8", "--nodes=9", "--time=9", "--array=0-9", "--gpus-per-task=8"} {
+	for _, option := range []string{
+		"--gpus=64", "-G 64", "--gres=gpu:8", "--tres-per-task=gres/gpu:8", "--nodes=9", "--time=9", "--array=0-9", "--gpus-per-task=8",
+		"--gre=gpu:8", "--gres gpu:8", "--gres=shard:1,gpu:8", "--exclusive", "--exclu=user", "--ntasks=8", "--ntasks-per-node=8", "--ntasks-per-gpu=1", "--gpus-per-socket=4", "-N 4", "-n 8", "-t 9",
+		"-p dev", "--qos=high", "--account=b", "--partition=dev", "--reservation=r", "--dependency=singleton", "--switches=1", "--requeue", "--mem=0", "--tasks-per-node=8", "hetjob", "--tres-per-n=gres/gpu:8", "--tres-per-node=gres/gpu:8",
+		"--tres-per-job=gres/gpu:64", "--tres-per-socket=gres/gpu:4", "--ntasks-per-tres=1", "--nodelist=n1",
+	} {
 		_, _, err := policy.Of(t.Context(), &ops.Call{Service: told}, &launch.SubmitIn{SpecIn: launch.SpecIn{YAML: base + "nodes: 1, sbatch: ['" + option + "']}"}})
 		require.ErrorContains(t, err, option)
 	}

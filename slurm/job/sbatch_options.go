@@ -29,7 +29,10 @@ func FieldOf(option string) string { return fieldOf[option] }
 
 // taskOptions are options that change the number of tasks from one per node, or that
 // distribute the GPUs over tasks.
-var taskOptions = strings.Fields("ntasks ntasks-per-node ntasks-per-core ntasks-per-socket ntasks-per-gpu gpus-per-task gpus-per-socket tres-per-task overcommit")
+var taskOptions = strings.Fields("ntasks ntasks-per-node ntasks-per-core ntasks-per-socket ntasks-per-gpu ntasks-per-tres gpus-per-task gpus-per-socket tres-per-task overcommit")
+
+// perTRES are options whose value may name GPUs, gres/gpu:8, as --gres may.
+var perTRES = strings.Fields("tres-per-job tres-per-node tres-per-socket")
 
 // atSubmission are options for the caller of sbatch. They would disturb this program,
 // which calls sbatch for the user.
@@ -74,7 +77,7 @@ func (s Spec) refusesOption(name, value string) (why, fix lang.Text) {
 		return phrase("is for whoever calls sbatch, not for the job", "是给调用 sbatch 的人用的，与作业无关"), leave
 	case name == "gres" && !strings.Contains(value, "gpu") && s.GPURequest != "gres", name == "exclusive" && value != "" && s.Exclusive == nil:
 		return fine, fine
-	case name == "gres":
+	case name == "gres", slices.Contains(perTRES, name):
 		return phrase("would replace the request for GPUs", "会取代 GPU 申请"), use("gpus_per_node")
 	case name == "exclusive":
 		return phrase("has a field of its own", "有专门的字段"), use("exclusive")

@@ -38,7 +38,8 @@ type CancelOut struct {
 	// Jobs holds the result for each job, where the call selects several.
 	Jobs []CancelledJob `json:"jobs,omitempty"`
 
-	unsent string // the signal that was not sent, since the job had ended
+	unsent string        // the signal that was not sent, since the job had ended
+	kept   []slurm.JobID // the jobs that wait in the partition and in others: they go on
 }
 
 // A CancelledJob is one of several jobs that the call asks to cancel.
@@ -179,12 +180,18 @@ func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error
 	out := CancelOut{Jobs: []CancelledJob{}}
 	running, asked := 0, strings.Split(c.Shown, ",")
 	for _, j := range all {
-		if me == "" || j.User != me || j.State.Ended() || in.Partition != "" && j.Partition != in.Partition || in.Pending && j.State != slurm.Pending {
+		if me == "" || j.User != me || j.State.Ended() || in.Pending && j.State != slurm.Pending {
 			continue
 		}
 		id := j.ID
 		if !in.Pending {
 			id = j.ID.Array() // the whole array, with its waiting tasks
+		}
+		if in.Partition != "" && j.Partition != in.Partition {
+			if j.MayRunIn(in.Partition) && !slices.Contains(out.kept, id) {
+				out.kept = append(out.kept, id)
+			}
+			continue
 		}
 		if slices.ContainsFunc(out.Jobs, func(o CancelledJob) bool { return o.JobID == id }) {
 			continue
@@ -208,6 +215,9 @@ func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error
 		EN: "this ends %s of %s, %d of them running: %s",
 		ZH: "将结束 %[2]s 的 %[1]s，其中 %[3]d 个正在运行：%[4]s",
 	}.With(ops.Counted(len(out.Jobs), "job"), me, running, ops.FirstFew(names, 10))
+	if left := out.left(); left != (lang.Text{}) {
+		would = lang.Text{EN: "%s; %s", ZH: "%s；%s"}.With(would, left)
+	}
 	if !in.Yes && !c.Confirmed {
 		e := ops.ConfirmError(would)
 		slices.Sort(ids)
@@ -272,11 +282,27 @@ func cancelStep(ctx context.Context, c *ops.Call, in CancelIn, job slurm.JobID) 
 	return out, nil
 }
 
+// left says which jobs go on since they wait in other partitions too; it is empty where none does.
+func (o CancelOut) left() lang.Text {
+	if len(o.kept) == 0 {
+		return lang.Text{}
+	}
+	var ids []string
+	for _, id := range o.kept {
+		ids = append(ids, string(id))
+	}
+	return lang.Text{EN: "what waits in other partitions too goes on: %s", ZH: "还在其他分区排队的作业保留：%s"}.With(ops.FirstFew(ids, 10))
+}
+
 // View says what happened to the job, or to each of several jobs.
 func (o CancelOut) View(l lang.Lang) view.Doc {
 	switch {
 	case o.JobID == "" && len(o.Jobs) == 0:
-		return view.Doc{Title: lang.Text{EN: "you have no job to cancel", ZH: "没有可结束的作业"}.In(l)}
+		d := view.Doc{Title: lang.Text{EN: "you have no job to cancel", ZH: "没有可结束的作业"}.In(l)}
+		if text := o.left().In(l); text != "" {
+			d.Add(view.Section{Text: text})
+		}
+		return d
 	case len(o.Jobs) > 0:
 		d := view.Doc{Tone: view.Good, Title: lang.Text{EN: "%s cancelled", ZH: "已取消 %s"}.With(ops.Counted(len(o.Jobs), "job")).In(l)}
 		s := view.Section{}
@@ -294,6 +320,9 @@ func (o CancelOut) View(l lang.Lang) view.Doc {
 			d.Title = fmt.Sprintf(lang.Text{EN: "%d of %d jobs cancelled", ZH: "已取消 %d / %d 个作业"}.In(l), len(o.Jobs)-failed, len(o.Jobs))
 		}
 		d.Sections = []view.Section{s}
+		if text := o.left().In(l); text != "" {
+			d.Add(view.Section{Text: text})
+		}
 		return d
 	case o.Signal != "":
 		d := view.Doc{Tone: view.Good, Title: lang.Text{

@@ -50,6 +50,33 @@ func TestCancelNamesWhatItEnds(t *testing.T) {
 	require.Empty(t, out.(CancelOut).Jobs)
 }
 
+// A job that waits in several partitions is listed under each, as squeue does, and cancelled only
+// with all of them, as scancel does. The question and the answer name it.
+func TestAJobThatWaitsInSeveralPartitions(t *testing.T) {
+	s := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{
+		"1": {ID: "1", Name: "gpt", User: "alice", State: slurm.Running, Partition: "dev"},
+		"2": {ID: "2", User: "alice", State: slurm.Pending, Partition: "dev,prod"},
+	}}
+	c := opstest.NewCall(t, s)
+	out, err := opstest.Do(t, c, List(), "--partition", "dev")
+	require.NoError(t, err)
+	require.Len(t, out.(ListOut).Jobs, 2)
+	_, err = opstest.Do(t, c, Cancel(), "--mine", "--partition", "dev")
+	require.True(t, ops.AsError(err).Confirm)
+	require.ErrorContains(t, err, "this ends 1 job of alice, 1 of them running: 1 gpt; what waits in other partitions too goes on: 2")
+	for _, title := range []string{"1 job cancelled", "you have no job to cancel"} {
+		out, err = opstest.Do(t, c, Cancel(), "--mine", "--partition", "dev", "--yes")
+		require.NoError(t, err)
+		require.Equal(t, []slurm.JobID{"2"}, out.(CancelOut).kept)
+		require.Contains(t, opstest.Text(t, out, lang.EN), title)
+		require.Contains(t, opstest.Text(t, out, lang.ZH), "还在其他分区排队的作业保留：2")
+	}
+	require.Equal(t, slurm.Pending, s.KnownJobs["2"].State)
+	_, err = opstest.Do(t, c, Cancel(), "--mine", "--partition", "dev,prod", "--yes")
+	require.NoError(t, err)
+	require.Equal(t, slurm.Cancelled, s.KnownJobs["2"].State)
+}
+
 // A signalSite is a cluster that sends signals.
 type signalSite struct {
 	*opstest.Site

@@ -117,7 +117,7 @@ func history(ctx context.Context, c *ops.Call, in HistoryIn) (HistoryOut, error)
 	}
 	for _, j := range jobs {
 		if j = lastEnded(j); !runEnded(j.State) || len(users) > 0 && !slices.Contains(users, j.User) ||
-			in.Partition != "" && j.Partition != in.Partition || in.Account != "" && j.Account != in.Account ||
+			in.Partition != "" && !j.MayRunIn(in.Partition) || in.Account != "" && j.Account != in.Account ||
 			len(states) > 0 && !slices.Contains(states, j.State) {
 			continue
 		}

@@ -80,7 +80,7 @@ func queue(ctx context.Context, c *ops.Call, in QueueIn) (QueueOut, error) {
 	_, out.ranked = cl.(prioritizer)
 	for _, w := range inLine(all) {
 		out.Total++
-		if len(users) > 0 && !slices.Contains(users, w.User) || in.Partition != "" && !slices.Contains(strings.Split(w.Partition, ","), in.Partition) {
+		if len(users) > 0 && !slices.Contains(users, w.User) || in.Partition != "" && !w.MayRunIn(in.Partition) {
 			continue
 		}
 		w.Cluster = cl.Name()

@@ -121,9 +121,8 @@ func resubmit(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, j s
 	if err != nil {
 		return ChangeOut{}, err
 	}
-	if i := slices.IndexFunc(planned.Problems, func(p rules.Problem) bool { return p.Severity == rules.Error }); i >= 0 {
-		p := planned.Problems[i]
-		return ChangeOut{}, &ops.Error{Code: ops.Preflight, Field: p.Field, Message: lang.Same(p.Message), Fix: lang.Same(p.Fix)}
+	if err := stopped(planned); err != nil {
+		return ChangeOut{}, err
 	}
 	would := lang.Text{
 		EN: "the script of job %s is made for %s: it is cancelled and submitted anew for %d, at the end of the queue",
@@ -137,7 +136,10 @@ func resubmit(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, j s
 	}
 	next.DryRun, next.Yes = false, true
 	made, err := runSubmit(ctx, c, next)
-	if err != nil || made.JobID == nil {
+	if err == nil {
+		err = stopped(made) // what the cluster has may have changed since the plan
+	}
+	if err != nil {
 		_ = cl.Release(context.WithoutCancel(ctx), in.Job)
 		return ChangeOut{}, err
 	}
@@ -150,6 +152,15 @@ func resubmit(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, j s
 		out.State = after.State
 	}
 	return out, nil
+}
+
+// stopped returns the error of a plan that keeps a job from being submitted.
+func stopped(o launch.SubmitOut) error {
+	if !o.Found() {
+		return nil
+	}
+	p := o.Problems[slices.IndexFunc(o.Problems, func(p rules.Problem) bool { return p.Severity == rules.Error })]
+	return &ops.Error{Code: ops.Preflight, Field: p.Field, Message: lang.Same(p.Message), Fix: lang.Same(p.Fix)}
 }
 
 // changedSpec returns the specification of j with the changes of an update. What earlier

@@ -24,11 +24,19 @@ type updatableSite struct {
 	made    func(*slurm.Job, slurm.Update)
 	updates []slurm.Update
 	did     []string
+	refuses error // the test of a submission, once a job is held
 }
 
 func (s *updatableSite) Hold(context.Context, slurm.JobID) error {
 	s.did = append(s.did, "hold")
 	return nil
+}
+
+func (s *updatableSite) Test(context.Context, slurm.Submission) (slurm.Estimate, error) {
+	if s.refuses != nil && s.did[len(s.did)-1] == "hold" {
+		return slurm.Estimate{}, s.refuses
+	}
+	return slurm.Estimate{}, slurm.ErrUnsupported
 }
 
 func (s *updatableSite) Release(context.Context, slurm.JobID) error {
@@ -113,6 +121,13 @@ func TestAnotherNumberOfNodesIsSubmittedAnew(t *testing.T) {
 	_, err = opstest.Do(t, c, Update(), string(id), "--nodes", "8", "--yes")
 	require.ErrorContains(t, err, "QOS policy")
 	require.Equal(t, []string{"hold", "hold", "release"}, s.did, "the old one goes on waiting")
+
+	// What the cluster has may change between the plan and the submission.
+	s.Refuse, s.refuses = nil, slurm.FromStderr("submit", "Job violates accounting/QOS policy")
+	_, err = opstest.Do(t, c, Update(), string(id), "--nodes", "8", "--yes")
+	require.ErrorContains(t, err, "Slurm would refuse it: Job violates accounting/QOS policy")
+	require.Equal(t, []string{"hold", "hold", "release", "hold", "release"}, s.did)
+	require.Equal(t, slurm.Pending, s.KnownJobs[id].State)
 
 	s.Put(slurm.Job{ID: id, Name: "gpt", User: "alice", State: slurm.Running, NumNodes: 2})
 	_, err = opstest.Do(t, c, Update(), string(id), "--nodes", "8", "--yes")

@@ -181,10 +181,11 @@ func pathExists(p string) bool {
 	return err == nil
 }
 
-// pytorchImage returns the tag of one of NVIDIA's PyTorch images, also in the spelling
-// of pyxis.
+// pytorchImage returns the tag of one of NVIDIA's PyTorch images, without a digest, also in the
+// spelling of pyxis.
 func pytorchImage(image string) (tag string, ok bool) {
 	image = strings.ReplaceAll(strings.TrimPrefix(image, "docker://"), "#", "/")
+	image, _, _ = strings.Cut(image, "@")
 	return strings.CutPrefix(image, "nvcr.io/nvidia/pytorch:")
 }
 

@@ -18,6 +18,7 @@ import (
 func TestASpecificationIsJudgedByEachRowOfTheDocuments(t *testing.T) {
 	tree := filepath.Join(t.TempDir(), "tree")
 	opstest.Write(t, filepath.Join(tree, "pretrain_gpt.py"), "")
+	digest := strings.Repeat("0f", 32)
 	opstest.Write(t, filepath.Join(tree, "docker", ".ngc_version.dev"), "nvcr.io/nvidia/pytorch:26.06-py3\n")
 	opstest.Write(t, filepath.Join(tree, ".venv", "pyvenv.cfg"), "")
 	custom := []string{"--launcher", "custom"}
@@ -56,6 +57,7 @@ func TestASpecificationIsJudgedByEachRowOfTheDocuments(t *testing.T) {
 			[]string{"--worktree", tree, "--venv", "none", "--container-runtime", "pyxis", "--container-image", "x", "--container-mounts", tree + ":/mlm"},
 			[]string{"--worktree", tree, "--venv", tree + "/.venv", "--container-runtime", "pyxis", "--container-image", "x", "--container-mounts", tree + ":" + tree},
 		},
+		{"container-image-matches", []string{"--worktree", tree, "--container-runtime", "pyxis", "--container-image", "nvcr.io/nvidia/pytorch:24.01-py3@sha256:" + digest}, []string{"--worktree", tree, "--container-runtime", "pyxis", "--container-image", "nvcr.io/nvidia/pytorch:26.06-py3@sha256:" + digest}},
 		{"container-image-matches", []string{"--worktree", tree, "--container-runtime", "pyxis", "--container-image", "nvcr.io#nvidia/pytorch:24.01-py3"}, []string{"--worktree", tree, "--container-runtime", "pyxis", "--container-image", "nvcr.io#nvidia/pytorch:26.06-py3"}},
 		{"cpus-fit-node", []string{"--cpus-per-task", "128"}, []string{"--cpus-per-task", "96"}},
 		{"cpus-fit-node", []string{"--cpus-per-task", "96", "--hint", "nomultithread"}, []string{"--cpus-per-task", "48", "--hint", "nomultithread"}},
