@@ -177,7 +177,7 @@ func modelLayout(q *question) string {
 		return head + q.say(": no layout fits. It fits from %d on. `%s` tries them all.", ":没有任何并行配置放得下,至少需要 %d 张。`%s` 会逐一尝试。", n, w.command(n))
 	}
 	o := options[0]
-	t := head + q.say(": %s", ":%s", o.Layout)
+	t := head + q.say(": %s", "：%s", o.Layout)
 	if o.Recompute != "none" {
 		t += q.say(", recompute %s", ",重计算 %s", o.Recompute)
 	}
