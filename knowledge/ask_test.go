@@ -49,6 +49,25 @@ func TestClearHitIsShownAlone(t *testing.T) {
 	require.Contains(t, got.Answer, "AssocGrpBBMinutes")
 }
 
+// The number of a job says nothing of what is asked about it: the answer is the one without it.
+func TestAJobsNumberDoesNotChooseTheAnswer(t *testing.T) {
+	a := knowledge.New(knowledge.Options{})
+	for with, without := range map[string]string{
+		"why did my job 4711 fail":         "why did my job fail",
+		"when will job #4711_3 start":      "when will job start",
+		"why did job 123 fail":             "why did job fail",
+		"作业 4711 为什么失败了":                   "作业为什么失败了",
+		"how do I cancel job 8812":         "how do I cancel job",
+		"which file does job 123 write to": "which file does job write to",
+	} {
+		got, want := ask(t, a, with), ask(t, a, without)
+		require.NotEmpty(t, want.Passages, without)
+		require.Equal(t, want.Passages[0].Title, got.Passages[0].Title, with)
+	}
+	require.Contains(t, ask(t, a, "how do I cancel job 8812").Answer, "scancel")
+	require.NotContains(t, ask(t, a, "why did 4711 fail").Answer, "scancel")
+}
+
 // Of passages with the same content only one is shown. A flag that a question only
 // mentions does not displace the passages about its subject.
 func TestPassagesAreNotRedundant(t *testing.T) {

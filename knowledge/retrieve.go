@@ -90,10 +90,17 @@ const (
 	addedShare = 1.15
 )
 
+// jobNumber matches the number behind the word job. It says nothing of what is asked about its job, and
+// is a rare word, which the example of one card would win by.
+var jobNumber = lazy.New(`(?i)(\bjob(?: ?id)?s?[ :#]+|(?:作业号?|任务)[ :#]*)\d{3,}(?:[_.+]\d+)*`)
+
+// withoutJobNumbers returns a question without the numbers of jobs.
+func withoutJobNumbers(question string) string { return jobNumber.ReplaceAllString(question, "$1") }
+
 // Search returns up to n passages, those nearest to a question, best first, whatever
 // their scores.
 func (a *Answerer) Search(ctx context.Context, question string, l lang.Lang, n int) []Passage {
-	question = excerpt(strings.TrimSpace(question))
+	question = withoutJobNumbers(excerpt(strings.TrimSpace(question)))
 	if l == "" {
 		l = lang.Of(question)
 	}
@@ -104,6 +111,7 @@ func (a *Answerer) Search(ctx context.Context, question string, l lang.Lang, n i
 // nearest returns the passages to choose from, and whether the best fits well enough
 // to be shown.
 func (a *Answerer) nearest(ctx context.Context, question string, l lang.Lang) (near []Passage, sure bool) {
+	question = withoutJobNumbers(question)
 	near, other := a.rank(ctx, question, l, 2*nearestCount)
 	asked, _ := namesIn(question)
 	near = distinct(near, nearestCount, asked)

@@ -71,6 +71,12 @@ func (j Job) MayRunIn(partitions string) bool {
 	return slices.ContainsFunc(strings.Split(partitions, ","), func(p string) bool { return slices.Contains(own, p) })
 }
 
+// RunsOnlyIn reports whether each of j's partitions is one of those given, separated by commas.
+func (j Job) RunsOnlyIn(partitions string) bool {
+	given := strings.Split(partitions, ",")
+	return !slices.ContainsFunc(strings.Split(j.Partition, ","), func(p string) bool { return !slices.Contains(given, p) })
+}
+
 // Match reports whether j passes f. For many jobs, use Matcher.
 func (f Filter) Match(j Job) bool { return f.Matcher()(j) }
 

@@ -71,7 +71,7 @@ var buttonTable = []button{
 		}
 		return ID(k.News.Job.Cluster, k.News.Job.ID)
 	}},
-	{label: lang.Text{EN: "Diagnose", ZH: "诊断"}, words: onJob("diagnose", runs)},
+	{label: lang.Text{EN: "Diagnose", ZH: "诊断"}, words: onJob("diagnose", func(n News) bool { return runs(n) || n.Job.State == slurm.Ended })},
 	{label: lang.Text{EN: "Logs", ZH: "日志"}, words: func(k Card) string {
 		if waits(k.News) {
 			return ""

@@ -51,7 +51,12 @@ func TestACardHasTheButtonsOfItsState(t *testing.T) {
 			[]string{"Numbers", "Extend chain", "Cancel", "Mute"},
 			"",
 		},
-		"is done":       {news(slurm.Completed), []string{"Logs", "Change and resubmit"}, nil, ""},
+		"is done": {news(slurm.Completed), []string{"Logs", "Change and resubmit"}, nil, ""},
+		"ended, how is not known": {
+			news(slurm.Ended, why, func(n *News) { n.Exclude, n.Fix = []string{"n2"}, []string{"mem: 2T"} }),
+			[]string{"Diagnose", "Logs", "Change and resubmit"},
+			nil, "",
+		},
 		"was cancelled": {news(slurm.Cancelled), []string{"Logs", "Change and resubmit"}, nil, ""},
 		"failed":        {news(slurm.Failed), []string{"Diagnose", "I look after it", "Logs"}, []string{"Change and resubmit"}, "Diagnose"},
 		"failed, and somebody looks after it": {

@@ -46,6 +46,7 @@ var stateLooks = map[slurm.State]stateLook{
 	"SIGNALING":       {"🔵", lang.Text{EN: "being signalled", ZH: "正在接收信号"}},
 	"STAGE_OUT":       {"🔵", lang.Text{EN: "copying its results out", ZH: "正在转出结果"}},
 	"REVOKED":         {"⏹️", lang.Text{EN: "taken over by another cluster", ZH: "已由另一集群接管"}},
+	slurm.Ended:       {"⏹️", lang.Text{EN: "ended, how is not known", ZH: "已结束，如何结束尚不清楚"}},
 }
 
 // Mark returns the symbol of a state.
@@ -72,7 +73,7 @@ func ToneOf(s slurm.State) view.Tone {
 	switch {
 	case s == slurm.Completed:
 		return view.Good
-	case s == slurm.Cancelled || s == slurm.Preempted:
+	case s == slurm.Cancelled || s == slurm.Preempted || s == slurm.Ended:
 		return view.Warn
 	case s.Ended():
 		return view.Bad

@@ -1,6 +1,7 @@
 package card
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,7 +116,7 @@ func TestACauseIsSaidInTheReadersLanguage(t *testing.T) {
 // Every state of Slurm has a symbol, and words in both languages; Slurm's own word stands only for
 // a state that this version does not know.
 func TestEveryStateHasWords(t *testing.T) {
-	for _, m := range slurm.States() {
+	for _, m := range append(slices.Clone(slurm.States()), slurm.Ended.Explain()) {
 		s := slurm.State(m.Word)
 		for _, l := range []lang.Lang{lang.EN, lang.ZH} {
 			require.NotEqual(t, m.Word, State(s, l), l)
@@ -123,6 +124,7 @@ func TestEveryStateHasWords(t *testing.T) {
 		require.NotEqual(t, "⚪", Mark(s), m.Word)
 		require.NotEqual(t, State(s, lang.EN), State(s, lang.ZH))
 	}
+	require.Equal(t, "⏹️", Mark(slurm.Ended), "an end that is not known is no failure")
 	require.Equal(t, "SOMETHING_NEW", State("SOMETHING_NEW", lang.ZH))
 }
 

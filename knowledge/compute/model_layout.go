@@ -39,6 +39,9 @@ var unknownGPU = lazy.New(`(?:^|[^a-z0-9])(?:[abhlpv]\d{1,2}0|a16|(?:rtx|gtx|mi)
 // givenMemory matches a size of memory, which is no part of a GPU's name.
 var givenMemory = lazy.New(`(\d+) ?g(?:i?b)?\b`)
 
+// noGPU matches those of them that are no GPUs. No layout for one of ours is one for them, whatever their memory.
+var noGPU = lazy.New(`^(?:910[a-c]?|ascend|npus?|tpus?|gaudi|trainium|昇腾|寒武纪)$`)
+
 // gpuIn returns the GPU that a question names; unknown is its name where nothing is known of it.
 func gpuIn(text string) (gpu megatron.GPU, unknown string) {
 	gpu, known := megatron.LookupGPU(givenMemory.ReplaceAllString(text, " ") + "-" + strings.ReplaceAll(smallMemory.FindString(text), " ", ""))
@@ -177,7 +180,7 @@ func modelLayout(q *question) string {
 		return head + q.say(": no layout fits. It fits from %d on. `%s` tries them all.", ":没有任何并行配置放得下,至少需要 %d 张。`%s` 会逐一尝试。", n, w.command(n))
 	}
 	o := options[0]
-	t := head + q.say(": %s", ":%s", o.Layout)
+	t := head + q.say(": %s", "：%s", o.Layout)
 	if o.Recompute != "none" {
 		t += q.say(", recompute %s", ",重计算 %s", o.Recompute)
 	}
@@ -196,6 +199,10 @@ const usualMemory = 24
 
 // standIn says how to plan for a GPU that is not known: with a known one of no more memory.
 func (w wanted) standIn(q *question) string {
+	if noGPU.MatchString(w.unknown) {
+		return q.say("Megatron-LM itself needs CUDA. On %s a port by its maker runs, if there is one (MindSpeed on Ascend), so no layout and no speed of %s is computed here.",
+			"Megatron-LM 本身需要 CUDA。该加速器（%s）只能运行厂商的移植版本（如昇腾的 MindSpeed），因此无法计算 %s 的并行配置和速度。", strings.ToUpper(w.unknown), w.model.Name)
+	}
 	memory := usualMemory
 	if m := givenMemory.FindAllStringSubmatch(q.low, -1); len(m) == 1 {
 		memory, _ = strconv.Atoi(m[0][1])

@@ -178,20 +178,23 @@ func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error
 		return CancelOut{}, c.SlurmError(err, "")
 	}
 	out := CancelOut{Jobs: []CancelledJob{}}
+	all = slices.DeleteFunc(slices.Clone(all), func(j slurm.Job) bool {
+		return me == "" || j.User != me || j.State.Ended() || in.Pending && j.State != slurm.Pending || in.Partition != "" && !j.MayRunIn(in.Partition)
+	})
+	parts := map[slurm.JobID]bool{} // the arrays of which some tasks go on
+	for _, j := range all {
+		if in.Partition != "" && !j.RunsOnlyIn(in.Partition) {
+			out.kept, parts[j.ID.Array()] = append(out.kept, j.ID), true
+		}
+	}
 	running, asked := 0, strings.Split(c.Shown, ",")
 	for _, j := range all {
-		if me == "" || j.User != me || j.State.Ended() || in.Pending && j.State != slurm.Pending {
+		if slices.Contains(out.kept, j.ID) {
 			continue
 		}
 		id := j.ID
-		if !in.Pending {
-			id = j.ID.Array() // the whole array, with its waiting tasks
-		}
-		if in.Partition != "" && j.Partition != in.Partition {
-			if j.MayRunIn(in.Partition) && !slices.Contains(out.kept, id) {
-				out.kept = append(out.kept, id)
-			}
-			continue
+		if !in.Pending && !parts[id.Array()] {
+			id = id.Array() // the whole array, with its waiting tasks
 		}
 		if slices.ContainsFunc(out.Jobs, func(o CancelledJob) bool { return o.JobID == id }) {
 			continue

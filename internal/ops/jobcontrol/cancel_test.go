@@ -72,9 +72,17 @@ func TestAJobThatWaitsInSeveralPartitions(t *testing.T) {
 		require.Contains(t, opstest.Text(t, out, lang.ZH), "还在其他分区排队的作业保留：2")
 	}
 	require.Equal(t, slurm.Pending, s.KnownJobs["2"].State)
-	_, err = opstest.Do(t, c, Cancel(), "--mine", "--partition", "dev,prod", "--yes")
+	// Of several partitions each counts, in any order. An array of which some tasks wait in other
+	// partitions too loses the others only.
+	s.Put(slurm.Job{ID: "3", User: "alice", State: slurm.Running, Partition: "prod"})
+	s.Put(slurm.Job{ID: "4_0", User: "alice", State: slurm.Running, Partition: "dev"})
+	s.Put(slurm.Job{ID: "4_1", User: "alice", State: slurm.Pending, Partition: "dev,big"})
+	out, err = opstest.Do(t, c, Cancel(), "--mine", "--partition", "prod,dev", "--yes")
 	require.NoError(t, err)
-	require.Equal(t, slurm.Cancelled, s.KnownJobs["2"].State)
+	require.Contains(t, opstest.Text(t, out, lang.EN), "what waits in other partitions too goes on: 4_1")
+	for id, state := range map[slurm.JobID]slurm.State{"2": slurm.Cancelled, "3": slurm.Cancelled, "4_0": slurm.Cancelled, "4_1": slurm.Pending} {
+		require.Equal(t, state, s.KnownJobs[id].State, id)
+	}
 }
 
 // A signalSite is a cluster that sends signals.

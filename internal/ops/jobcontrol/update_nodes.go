@@ -131,8 +131,11 @@ func resubmit(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, j s
 	if err := c.RequireYes(in.Yes, would); err != nil {
 		return ChangeOut{}, err
 	}
-	if err := cl.Hold(ctx, in.Job); err != nil {
-		return ChangeOut{}, c.SlurmError(err, in.Job)
+	held := strings.HasPrefix(j.Reason, "JobHeld") // by its user, who does not want it to start
+	if !held {
+		if err := cl.Hold(ctx, in.Job); err != nil {
+			return ChangeOut{}, c.SlurmError(err, in.Job)
+		}
 	}
 	next.DryRun, next.Yes = false, true
 	made, err := runSubmit(ctx, c, next)
@@ -140,7 +143,9 @@ func resubmit(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, j s
 		err = stopped(made) // what the cluster has may have changed since the plan
 	}
 	if err != nil {
-		_ = cl.Release(context.WithoutCancel(ctx), in.Job)
+		if !held {
+			_ = cl.Release(context.WithoutCancel(ctx), in.Job)
+		}
 		return ChangeOut{}, err
 	}
 	out := ChangeOut{JobID: *made.JobID, Replaces: in.Job, Name: j.Name, State: slurm.Pending}

@@ -129,6 +129,15 @@ func TestAnotherNumberOfNodesIsSubmittedAnew(t *testing.T) {
 	require.Equal(t, []string{"hold", "hold", "release", "hold", "release"}, s.did)
 	require.Equal(t, slurm.Pending, s.KnownJobs[id].State)
 
+	// A job that its user holds stays held where the new one is refused.
+	waiting := s.KnownJobs[id]
+	waiting.Reason = "JobHeldUser"
+	s.Put(waiting)
+	s.Refuse, s.refuses = slurm.FromStderr("submit", "Job violates accounting/QOS policy"), nil
+	_, err = opstest.Do(t, c, Update(), string(id), "--nodes", "8", "--yes")
+	require.ErrorContains(t, err, "QOS policy")
+	require.Equal(t, []string{"hold", "hold", "release", "hold", "release"}, s.did)
+
 	s.Put(slurm.Job{ID: id, Name: "gpt", User: "alice", State: slurm.Running, NumNodes: 2})
 	_, err = opstest.Do(t, c, Update(), string(id), "--nodes", "8", "--yes")
 	require.ErrorContains(t, err, "can be changed only while it waits")

@@ -2,6 +2,7 @@ package joblogs_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -79,6 +81,34 @@ func TestTheLogsOfAnEndedJobAreReadWithoutTheAccounts(t *testing.T) {
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "out")))
 	_, err = opstest.Do(t, c, joblogs.Diagnose(), "7")
 	require.ErrorContains(t, err, "how it ended is not known", "neither the accounts nor a log tell whether it failed")
+}
+
+// What is stored of a job gives a server no more files than its accounts do: of the log that its
+// script names only what belongs to the job's user is read, whoever asks.
+func TestASilentServerReadsOnlyTheLogsOfTheJobsUser(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "secret"), []byte("a line of somebody else\n"), 0o600))
+	c := opstest.NewCall(t, &opstest.Site{})
+	c.Clusters["test"] = silentSite{&opstest.Site{}}
+	c.Self = "megatron-ops"
+	st, err := c.Store()
+	require.NoError(t, err)
+	for id, owner := range map[slurm.JobID]string{"7": "nobody", "8": "no-such-user"} {
+		require.NoError(t, st.Adopt(t.Context(), store.Submission{
+			Key: string(id), Token: string(id), Cluster: "test", JobID: id, Owner: owner, Name: "gpt", Dir: dir, Spec: []byte("{}"), CreatedAt: c.Now(),
+			Script: "#!/bin/bash\n#SBATCH --output=" + filepath.Join(dir, "secret") + "\n",
+		}))
+	}
+	for _, who := range []ops.Caller{{Surface: ops.Slack, ID: "T1/U1", User: "nobody"}, {Surface: ops.Slack, ID: "T1/U2", User: "bob"}, {Surface: ops.MCPHTTP, ID: "bob", User: "bob"}, {Surface: ops.Web, ID: "bob", User: "bob"}} {
+		c.Who = who
+		for _, o := range []ops.Op{joblogs.Logs(), joblogs.Diagnose()} {
+			for id, why := range map[string]string{"7": "does not belong to nobody", "8": "no-such-user is not known"} {
+				out, err := opstest.Do(t, c, o, id)
+				require.ErrorContains(t, err, why, o.Name)
+				require.NotContains(t, fmt.Sprint(out), "somebody else")
+			}
+		}
+	}
 }
 
 func drawn(t *testing.T, out any) string {
