@@ -41,6 +41,11 @@ func TestWhatAFreshLogSaysOfItsEnd(t *testing.T) {
 		"FATAL     0.91      0.89      0.90       231": outcome.Running,
 		"CRITICAL: GPU 3 is hot (88 C)":                outcome.Running,
 		"训练失败次数: 0":                                    outcome.Success,
+		"Trial 12 completed with state FAILED":         outcome.Running,
+		"Request 123 finished with status error":       outcome.Running,
+		"batch finished with status error":             outcome.Running,
+		"benchmark gemm_4096 failed":                   outcome.Running,
+		"FATAL: cannot read shard 17":                  outcome.UnknownExit,
 	} {
 		file := filepath.Join(t.TempDir(), "slurm-7.out")
 		require.NoError(t, os.WriteFile(file, []byte(steps+last+"\n"), 0o644))
@@ -90,14 +95,17 @@ func TestAFailureBehindALoopIsNoResult(t *testing.T) {
 		"srun: Job step aborted: Waiting up to 32 seconds for job step to finish.":                                          outcome.UnknownExit,
 		"slurmstepd: error: *** JOB 7 STEPD TERMINATED ON n1 AT 2026-03-04T10:00:00 DUE TO JOB NOT ENDING WITH SIGNALS ***": outcome.UnknownExit,
 		"Job ended at Fri Nov 27 01:08:00 UTC 2026, failed":                                                                 outcome.UnknownExit,
-		"mean absolute error: 0.31":                                                                                         outcome.Success,
-		"failed: 0, accuracy: 0.93":                                                                                         outcome.Success,
-		"accuracy: 0.93":                                                                                                    outcome.Success,
-		"aborted: 3, throughput: 3.1 per s":                                                                                 outcome.Success,
-		"12 of 500 episodes failed, success rate 97.6%":                                                                     outcome.Success,
-		"orders cancelled: 44, filled: 231":                                                                                 outcome.Success,
-		"测试准确率: 0.83, 失败样本: 3":                                                                                              outcome.Success,
-		"n1:12:13 [0] NCCL INFO comm 0x1 rank 0 nranks 1 cudaDev 0 busId 7000 - Abort COMPLETE":                             outcome.Success,
+		"END: rc=1 elapsed=3121s":                       outcome.UnknownExit,
+		"Status=FAILED duration=3121s":                  outcome.UnknownExit,
+		"solver status: 2, gap 0.01":                    outcome.Success,
+		"mean absolute error: 0.31":                     outcome.Success,
+		"failed: 0, accuracy: 0.93":                     outcome.Success,
+		"accuracy: 0.93":                                outcome.Success,
+		"aborted: 3, throughput: 3.1 per s":             outcome.Success,
+		"12 of 500 episodes failed, success rate 97.6%": outcome.Success,
+		"orders cancelled: 44, filled: 231":             outcome.Success,
+		"测试准确率: 0.83, 失败样本: 3":                          outcome.Success,
+		"n1:12:13 [0] NCCL INFO comm 0x1 rank 0 nranks 1 cudaDev 0 busId 7000 - Abort COMPLETE": outcome.Success,
 	} {
 		r := diagnosetest.With(t, steps+last+"\n", diagnose.Context{JobState: "ENDED"})
 		require.Equal(t, class, r.Class, last)
