@@ -45,6 +45,9 @@ func TestWhatAFreshLogSaysOfItsEnd(t *testing.T) {
 		"Request 123 finished with status error":       outcome.Running,
 		"batch finished with status error":             outcome.Running,
 		"benchmark gemm_4096 failed":                   outcome.Running,
+		"任务失败：第 3 个样本":                                 outcome.Running,
+		"训练失败，退出码 1":                                   outcome.UnknownExit,
+		"Pipeline aborted.":                            outcome.UnknownExit,
 		"FATAL: cannot read shard 17":                  outcome.UnknownExit,
 	} {
 		file := filepath.Join(t.TempDir(), "slurm-7.out")

@@ -68,7 +68,7 @@ var runFailed = lazy.New(`(?i)^\W*(?:(?:error|fatal|critical)\W+)?(?:(?:the|this
 
 // ofPart matches words for one of many parts, or of what a program does after a failure.
 var ofPart = lazy.New(`(?i)\b` + wholeRun + ` #?\d|\d+ (?:of|out of) \d|\b(?:skip(?:s|ped|ping)?|ignor(?:es?|ed|ing)|continu(?:es?|ed|ing)|retry(?:ing)?|retries` +
-	`|re-?start(?:s|ed|ing)?|next|again|attempt|try|trying|fall(?:s|ing)? back|goes on|non-?fatal|so far)\b|跳过|忽略|继续|重试|下一`)
+	`|re-?start(?:s|ed|ing)?|next|again|attempt|try|trying|fall(?:s|ing)? back|goes on|non-?fatal|so far)\b|跳过|忽略|继续|重试|下一|第 ?\d`)
 
 // fatal matches a last line with the level with which programs end, before two words at least, or the word for an aborted run.
 var fatal = lazy.New(`^[\W\d]*FATAL\b\W+(?:[\w.-]+: )?[A-Za-z][\w'.-]*,? [A-Za-z]|(?i:^\W*(?:aborted|exiting with (?:an )?error|` +
