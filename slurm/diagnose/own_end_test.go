@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,17 +65,19 @@ func TestAProcessThatWasToldToEndHasNotSucceeded(t *testing.T) {
 	const told = "Received SIGTERM, cleaning up...\n"
 	done := "Loading model\n" + diagnosetest.Rounds(20, "sample {n} is read\n")
 	for log, class := range map[string]string{
-		"Loading model\nSaved the config\n" + told:                                               outcome.SlurmCancelled,
-		"Loading model\nSaved checkpoint to out/step_100\nCaught signal 15, shutting down\n":     outcome.SlurmCancelled,
-		"Loading model\nTraining completed successfully\n" + told:                                outcome.Success,
-		"Loading model\n[after training is done] datetime: 2026-03-04 10:00:00\n" + told:         outcome.Success,
-		diagnosetest.Raised("KeyError: 'tokens'") + told:                                         outcome.UserException,
-		done + "Results saved to out/results.json\n" + told:                                      outcome.Success,
-		done + "wrote metrics to out/metrics.json\n" + told:                                      outcome.Success,
-		done + "Saved the model to out\nserver received SIGTERM, exiting\n":                      outcome.Success,
-		"Loading model\nserver received SIGTERM, exiting\n":                                      outcome.SlurmCancelled,
-		done + "Saved the model to out\n+ kill 4711\n" + told:                                    outcome.Success,
-		"Loading model\nReceived 3 signals\nSaved the config\nTraining completed successfully\n": outcome.Success,
+		"Loading model\nSaved the config\n" + told:                                                            outcome.SlurmCancelled,
+		"Loading model\nSaved checkpoint to out/step_100\nCaught signal 15, shutting down\n":                  outcome.SlurmCancelled,
+		"Loading model\nTraining completed successfully\n" + told:                                             outcome.Success,
+		"Loading model\n[after training is done] datetime: 2026-03-04 10:00:00\n" + told:                      outcome.Success,
+		diagnosetest.Raised("KeyError: 'tokens'") + told:                                                      outcome.UserException,
+		done + "Results saved to out/results.json\n" + told:                                                   outcome.Success,
+		done + "wrote metrics to out/metrics.json\n" + told:                                                   outcome.Success,
+		done + "Saved the model to out\nserver received SIGTERM, exiting\n":                                   outcome.Success,
+		"Loading model\nserver received SIGTERM, exiting\n":                                                   outcome.SlurmCancelled,
+		done + "Saved the model to out\n+ kill 4711\n" + told:                                                 outcome.Success,
+		"Loading model\n" + strings.Repeat("the loss is 0.3\nwrote metrics to out/metrics.json\n", 20) + told: outcome.SlurmCancelled,
+		done + "+ kill -0 4711\n" + told:                                                                      outcome.SlurmCancelled,
+		"Loading model\nReceived 3 signals\nSaved the config\nTraining completed successfully\n":              outcome.Success,
 	} {
 		r := diagnosetest.With(t, log, diagnose.Context{JobState: "ENDED"})
 		require.Equal(t, class, r.Class, log)
