@@ -18,7 +18,7 @@ var nodeNumber = lazy.New(`(?i)(?:^|[^a-z])node[-_]?$`)
 // placeLetters returns the ranks that names such as "r3.log" give, if the files are a series from 0 on. A file alone may
 // as well be a run's.
 func (j *job) placeLetters() map[int]int {
-	ranks, first, series := map[int]int{}, map[string]bool{}, map[string]int{}
+	ranks, series := map[int]int{}, map[string]map[int]bool{}
 	key := func(i int) (name string, rank int, ok bool) {
 		name = path.Base(j.src.Logs[i].Name)
 		m := rankLetter.FindStringSubmatchIndex(name)
@@ -31,11 +31,14 @@ func (j *job) placeLetters() map[int]int {
 	}
 	for i := range j.files {
 		if k, rank, ok := key(i); ok {
-			first[k], series[k] = first[k] || rank == 0, series[k]+1
+			if series[k] == nil {
+				series[k] = map[int]bool{}
+			}
+			series[k][rank] = true
 		}
 	}
 	for i := range j.files {
-		if k, rank, ok := key(i); ok && first[k] && series[k] > 1 {
+		if k, rank, ok := key(i); ok && series[k][0] && len(series[k]) > 1 {
 			ranks[i] = rank
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +42,14 @@ func TestWhatAFreshLogSaysOfItsEnd(t *testing.T) {
 		"FATAL     0.91      0.89      0.90       231": outcome.Running,
 		"CRITICAL: GPU 3 is hot (88 C)":                outcome.Running,
 		"训练失败次数: 0":                                    outcome.Success,
+		"Trial 12 completed with state FAILED":         outcome.Running,
+		"Request 123 finished with status error":       outcome.Running,
+		"batch finished with status error":             outcome.Running,
+		"benchmark gemm_4096 failed":                   outcome.Running,
+		"任务失败：第 3 个样本":                                 outcome.Running,
+		"训练失败，退出码 1":                                   outcome.UnknownExit,
+		"Pipeline aborted.":                            outcome.UnknownExit,
+		"FATAL: cannot read shard 17":                  outcome.UnknownExit,
 	} {
 		file := filepath.Join(t.TempDir(), "slurm-7.out")
 		require.NoError(t, os.WriteFile(file, []byte(steps+last+"\n"), 0o644))
@@ -56,17 +65,19 @@ func TestAProcessThatWasToldToEndHasNotSucceeded(t *testing.T) {
 	const told = "Received SIGTERM, cleaning up...\n"
 	done := "Loading model\n" + diagnosetest.Rounds(20, "sample {n} is read\n")
 	for log, class := range map[string]string{
-		"Loading model\nSaved the config\n" + told:                                               outcome.SlurmCancelled,
-		"Loading model\nSaved checkpoint to out/step_100\nCaught signal 15, shutting down\n":     outcome.SlurmCancelled,
-		"Loading model\nTraining completed successfully\n" + told:                                outcome.Success,
-		"Loading model\n[after training is done] datetime: 2026-03-04 10:00:00\n" + told:         outcome.Success,
-		diagnosetest.Raised("KeyError: 'tokens'") + told:                                         outcome.UserException,
-		done + "Results saved to out/results.json\n" + told:                                      outcome.Success,
-		done + "wrote metrics to out/metrics.json\n" + told:                                      outcome.Success,
-		done + "Saved the model to out\nserver received SIGTERM, exiting\n":                      outcome.Success,
-		"Loading model\nserver received SIGTERM, exiting\n":                                      outcome.SlurmCancelled,
-		done + "Saved the model to out\n+ kill 4711\n" + told:                                    outcome.Success,
-		"Loading model\nReceived 3 signals\nSaved the config\nTraining completed successfully\n": outcome.Success,
+		"Loading model\nSaved the config\n" + told:                                                            outcome.SlurmCancelled,
+		"Loading model\nSaved checkpoint to out/step_100\nCaught signal 15, shutting down\n":                  outcome.SlurmCancelled,
+		"Loading model\nTraining completed successfully\n" + told:                                             outcome.Success,
+		"Loading model\n[after training is done] datetime: 2026-03-04 10:00:00\n" + told:                      outcome.Success,
+		diagnosetest.Raised("KeyError: 'tokens'") + told:                                                      outcome.UserException,
+		done + "Results saved to out/results.json\n" + told:                                                   outcome.Success,
+		done + "wrote metrics to out/metrics.json\n" + told:                                                   outcome.Success,
+		done + "Saved the model to out\nserver received SIGTERM, exiting\n":                                   outcome.Success,
+		"Loading model\nserver received SIGTERM, exiting\n":                                                   outcome.SlurmCancelled,
+		done + "Saved the model to out\n+ kill 4711\n" + told:                                                 outcome.Success,
+		"Loading model\n" + strings.Repeat("the loss is 0.3\nwrote metrics to out/metrics.json\n", 20) + told: outcome.SlurmCancelled,
+		done + "+ kill -0 4711\n" + told:                                                                      outcome.SlurmCancelled,
+		"Loading model\nReceived 3 signals\nSaved the config\nTraining completed successfully\n":              outcome.Success,
 	} {
 		r := diagnosetest.With(t, log, diagnose.Context{JobState: "ENDED"})
 		require.Equal(t, class, r.Class, log)
@@ -90,14 +101,17 @@ func TestAFailureBehindALoopIsNoResult(t *testing.T) {
 		"srun: Job step aborted: Waiting up to 32 seconds for job step to finish.":                                          outcome.UnknownExit,
 		"slurmstepd: error: *** JOB 7 STEPD TERMINATED ON n1 AT 2026-03-04T10:00:00 DUE TO JOB NOT ENDING WITH SIGNALS ***": outcome.UnknownExit,
 		"Job ended at Fri Nov 27 01:08:00 UTC 2026, failed":                                                                 outcome.UnknownExit,
-		"mean absolute error: 0.31":                                                                                         outcome.Success,
-		"failed: 0, accuracy: 0.93":                                                                                         outcome.Success,
-		"accuracy: 0.93":                                                                                                    outcome.Success,
-		"aborted: 3, throughput: 3.1 per s":                                                                                 outcome.Success,
-		"12 of 500 episodes failed, success rate 97.6%":                                                                     outcome.Success,
-		"orders cancelled: 44, filled: 231":                                                                                 outcome.Success,
-		"测试准确率: 0.83, 失败样本: 3":                                                                                              outcome.Success,
-		"n1:12:13 [0] NCCL INFO comm 0x1 rank 0 nranks 1 cudaDev 0 busId 7000 - Abort COMPLETE":                             outcome.Success,
+		"END: rc=1 elapsed=3121s":                       outcome.UnknownExit,
+		"Status=FAILED duration=3121s":                  outcome.UnknownExit,
+		"solver status: 2, gap 0.01":                    outcome.Success,
+		"mean absolute error: 0.31":                     outcome.Success,
+		"failed: 0, accuracy: 0.93":                     outcome.Success,
+		"accuracy: 0.93":                                outcome.Success,
+		"aborted: 3, throughput: 3.1 per s":             outcome.Success,
+		"12 of 500 episodes failed, success rate 97.6%": outcome.Success,
+		"orders cancelled: 44, filled: 231":             outcome.Success,
+		"测试准确率: 0.83, 失败样本: 3":                          outcome.Success,
+		"n1:12:13 [0] NCCL INFO comm 0x1 rank 0 nranks 1 cudaDev 0 busId 7000 - Abort COMPLETE": outcome.Success,
 	} {
 		r := diagnosetest.With(t, steps+last+"\n", diagnose.Context{JobState: "ENDED"})
 		require.Equal(t, class, r.Class, last)

@@ -100,6 +100,7 @@ func TestALetterAndANumberAreARankInASeriesOnly(t *testing.T) {
 		"beside another log": {[]string{"slurm-7.out", "train-r3.log"}, -1},
 		"a series":           {[]string{"r0.log", "r1.log", "r3.log"}, 3},
 		"a series of nodes":  {[]string{"gpu1/r0.out", "gpu2/r1.out"}, 1},
+		"two folders":        {[]string{"seed1/r0.log", "seed2/r0.log"}, -1},
 		"the word":           {[]string{"rank3.log"}, 3},
 		"a matrix":           {[]string{"lora-r0.log", "lora-r8.log"}, -1},
 	} {

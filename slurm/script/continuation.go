@@ -108,14 +108,18 @@ func (g *gaps) separated(call *syntax.CallExpr) {
 }
 
 // escaped adds the gap of a backslash at offset at that escapes a blank, unless a # follows and no
-// sign says that the author wanted to continue the line: grep \ # searches for the two. The lines
-// after it have the same fault where they look the same, which a quote in the comment may hide.
+// sign says that the author wanted to continue the line: grep \ # searches for the two. Behind an
+// option of one letter the blank is its value, as in tr -d, where bash reads the lines as intended. The
+// lines after it have the same fault where they look the same, which a quote in the comment may hide.
 func (g *gaps) escaped(at int) {
 	listed, begun := at < g.list, strings.Contains(g.src[g.begin:at], "\n")
 	for at >= 0 {
 		line, rest, _ := strings.Cut(g.given[at:], "\n")
 		more := !listed && g.goesOn(line, rest)
 		if !more && !listed && !begun && strings.Contains(line, "#") {
+			return
+		}
+		if (!more || strings.HasSuffix(line, `\`)) && oneLetter.MatchString(g.src[g.begin:at]) {
 			return
 		}
 		to := at + len(line)
@@ -155,9 +159,10 @@ func (g *gaps) goesOn(line, rest string) bool {
 }
 
 var (
-	flagWord = lazy.New(`^--?[A-Za-z]`)
-	joiner   = lazy.New(`^(\||&&)`)
-	comments = lazy.New(`(?m)(^|[ \t])#.*$`)
+	flagWord  = lazy.New(`^--?[A-Za-z]`)
+	oneLetter = lazy.New(`[ \t]-[A-Za-z][ \t]*$`)
+	joiner    = lazy.New(`^(\||&&)`)
+	comments  = lazy.New(`(?m)(^|[ \t])#.*$`)
 	// spaced matches a backslash that escapes a blank, at the end of a line or before a comment.
 	spaced = lazy.New(`^\\[ \t]+(#.*)?(\n|$)`)
 )

@@ -280,6 +280,7 @@ func TestBrokenContinuationsAreJoined(t *testing.T) {
 	}
 	for _, src := range []string{
 		"prog --a\nprog --b\n", "prog; --b\n", "prog\nX=1 --b\n", "prog --a\nrun.py\n", "prog && {\nprog\n}\n", "prog --a 1 \\\n  --b 2\n",
+		"tr -d \\ \nprog --a\n", "prog |\n  cut -f1 -d \\ \nprog --a\n", "grep -c \\ # f \\\n  g\nprog --a\n",
 		"grep \\ # f\nprog --a\n", "IFS=\\ \nprog --a\n", "prog \\\n  --a /my\\ #dir \\\n  --b 2\n", "prog --a '\\ # x' \\\n  --b 2\n", "prog <<E\n--a \\ # one\n  --b\nE\n",
 	} {
 		require.Empty(t, Read("", []byte(src)).Jobs[0].Breaks, src)

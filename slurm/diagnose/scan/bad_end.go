@@ -54,23 +54,21 @@ func (f *Facts) SaysOver() bool {
 		return false
 	}
 	_, text := logline.CutTag(m.Text)
-	if f.rows[form32(m.Tag, text)].times > 1 || ofPart.MatchString(text) || pattern.ZeroOf.MatchString(text) {
+	if f.rows[form32(m.Tag, text)].times > 1 || pattern.ZeroOf.MatchString(text) ||
+		ofPart.MatchString(text) || partDone.MatchString(text) || ofRound.MatchString(text) {
 		return false
 	}
 	return badEnd.MatchString(text) || bareStatus.MatchString(text) || leavesFailed.MatchString(text) || python.Alone(text) || runFailed.MatchString(text) ||
-		fatal.MatchString(text) && !valueAtEnd.MatchString(text)
+		fatal.MatchString(text) && !aNumber.MatchString(text)
 }
 
 // runFailed matches a line that says of the whole run that it failed, and nothing of a part or of what comes next.
-var runFailed = lazy.New(`(?i)^\W*(?:(?:error|fatal|critical)\W+)?(?:(?:the|this|your) )?` + wholeRun + `(?: \w+)? (?:has )?failed` +
+var runFailed = lazy.New(`(?i)^\W*(?:(?:error|fatal|critical)\W+)?(?:(?:the|this|your) )?` + wholeRun + `(?: [a-z]+)? (?:has )?failed` +
 	`(?:\W*$| with (?:an? )?(?:error|exception|exit|status|code|rc)\b)`)
 
 // ofPart matches words for one of many parts, or of what a program does after a failure.
 var ofPart = lazy.New(`(?i)\b` + wholeRun + ` #?\d|\d+ (?:of|out of) \d|\b(?:skip(?:s|ped|ping)?|ignor(?:es?|ed|ing)|continu(?:es?|ed|ing)|retry(?:ing)?|retries` +
-	`|re-?start(?:s|ed|ing)?|next|again|attempt|try|trying|fall(?:s|ing)? back|goes on|non-?fatal|so far)\b|跳过|忽略|继续|重试|下一`)
-
-// valueAtEnd matches a line that ends with a value.
-var valueAtEnd = lazy.New(`[\d.]%?\W*$`)
+	`|re-?start(?:s|ed|ing)?|next|again|attempt|try|trying|fall(?:s|ing)? back|goes on|non-?fatal|so far)\b|跳过|忽略|继续|重试|下一|第 ?\d`)
 
 // fatal matches a last line with the level with which programs end, before two words at least, or the word for an aborted run.
 var fatal = lazy.New(`^[\W\d]*FATAL\b\W+(?:[\w.-]+: )?[A-Za-z][\w'.-]*,? [A-Za-z]|(?i:^\W*(?:aborted|exiting with (?:an )?error|` +

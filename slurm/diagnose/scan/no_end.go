@@ -39,17 +39,19 @@ func (f *Facts) DoneBeforeSignal(last string) bool {
 	if ofServer.MatchString(last) && f.Ending().Said {
 		return true
 	}
+	loop, _ := f.lastOfLoop() // what each round of a loop writes is no result of the run
 	return slices.ContainsFunc(tail(f.talk(), lastLines), func(m Mark) bool {
 		_, text := logline.CutTag(m.Text)
-		return killsOwn.MatchString(text) || keptResults.MatchString(text) && !takenBack(text) && !f.iteratedSince(m.Off) && !f.inRow(m.Tag, text)
+		return killsOwn.MatchString(text) ||
+			keptResults.MatchString(text) && !takenBack(text) && !f.iteratedSince(m.Off) && f.rows[form32(m.Tag, text)].first > loop
 	})
 }
 
 // ofServer matches the name of a server at the beginning of a line that it writes.
 var ofServer = lazy.New(`(?i)^.{0,60}?\b(?:\w*server|tensorboard|uvicorn|gunicorn|hypercorn|nginx|redis|raylet)\b`)
 
-// killsOwn matches the command, as "set -x" shows it, with which a script ends a process that it started.
-var killsOwn = lazy.New(`^\++ (?:kill|pkill|killall)\b`)
+// killsOwn matches the command, as "set -x" shows it, with which a script ends a process that it started. Signal 0 only asks.
+var killsOwn = lazy.New(`^\++ (?:kill|pkill|killall) (?:-[^0]|[^-])`)
 
 // keptResults matches words with which a program says that it wrote what it was run for. Settings and checkpoints are not that.
 var keptResults = lazy.New(`(?i)\b(?:results?|metrics|scores|predictions?|generations|summary)\b.{0,24}\b(?:saved|written|stored)\b|` +

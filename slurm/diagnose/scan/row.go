@@ -106,12 +106,15 @@ func (f *Facts) leftLoop() bool {
 // tellsFailure reports whether a line tells of a failure, as make's "Error 1" and srun's reports do: it is no result of a loop.
 // A count of failures is one.
 func tellsFailure(text string) bool {
-	return pattern.AgentLine(text) || lastFailed(text) || saysFailed(text, true) ||
+	return pattern.AgentLine(text) || lastFailed(text) || saysFailed(text, true) || statusField.MatchString(text) ||
 		lostAtEnd.MatchString(text) && !pattern.ZeroOf.MatchString(text)
 }
 
 // lostAtEnd matches a line whose last word is that for a failure.
 var lostAtEnd = lazy.New(`(?i)(?:\b(?:failed|aborted|cancell?ed)|\bError \d+|失败|取消|中止)\W*$`)
+
+// statusField matches a field for how a program ended, anywhere in a line: "END rc=1 elapsed=3121s". Solvers number their states.
+var statusField = lazy.New(`(?i)\b` + statusName + `[:=] ?` + notZero + `|\b(?:status|state)[:=] ?(?:failed|failure|error|aborted|cancell?ed|killed|timeout)\b`)
 
 // onlyOnce reports whether the last line is the only one of its form and follows a loop.
 func (f *Facts) onlyOnce(t logline.Tag, text string) bool {
