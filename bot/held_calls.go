@@ -103,13 +103,13 @@ func (b *Bot) adopt(ctx context.Context, id string, h heldCall, press string) (s
 	r.Shown = cards[0].Doc.Sections
 	r, _, err = b.ask(ctx, r, in, heldCall{Call: h.Call, Ask: h.Ask, Headline: h.Headline})
 	if err == nil {
-		err = b.awaits(ctx, waitingRequest{Request: r, Cards: cards})
+		_, err = b.awaits(ctx, waitingRequest{Request: r, Cards: cards})
 	}
 	if err != nil {
 		return "", err
 	}
 	return r.ID, errors.Join(
-		b.cfg.Store.Put(ctx, record.Held, id, heldCall{Call: h.Call, Approve: true, Request: r.ID}, h.Until), b.cfg.Store.Delete(ctx, record.Waiting, id))
+		b.cfg.Store.Put(ctx, record.Held, id, heldCall{Call: h.Call, Approve: true, Request: r.ID}, r.Until), b.cfg.Store.Delete(ctx, record.Waiting, id))
 }
 
 // hold stores the call and returns its id, which cannot be guessed. A request that is carried
