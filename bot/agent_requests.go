@@ -2,7 +2,6 @@ package bot
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,16 +35,12 @@ const pollInterval = 2 * time.Second
 // pollLoop shows people in Slack what other parts of the service have stored for them: agents'
 // calls that wait for approval, and notices about jobs.
 func (b *Bot) pollLoop(ctx context.Context) {
-	seen, all := map[string]bool{}, false
+	seen, told, all := map[string]bool{}, map[string]bool{}, false
 	settlers := settlers{room: make(chan struct{}, maxRequests)}
 	defer settlers.Wait()
 	every(ctx, pollInterval, func() {
-		var err error
-		if !all {
-			err = b.adoptAll(ctx)
-			all = err == nil
-		}
-		if err = errors.Join(err, b.poll(ctx, seen, &settlers)); err != nil && ctx.Err() == nil {
+		all = all || b.adoptAll(ctx, told)
+		if err := b.poll(ctx, seen, &settlers); err != nil && ctx.Err() == nil {
 			b.log.Error("slack: requests and notices", "err", err)
 		}
 	})

@@ -141,7 +141,7 @@ func (b *Bot) askApproval(ctx context.Context, a incoming.Ask, c *ops.Call, op o
 		w.Cards = append(w.Cards, requestCard{requestKey(request.ID, p), p, l, doc})
 	}
 	if err == nil {
-		err = b.awaits(ctx, w)
+		w, err = b.awaits(ctx, w)
 	}
 	if err != nil {
 		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)

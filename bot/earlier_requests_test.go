@@ -1,8 +1,10 @@
 package bot_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -183,5 +185,26 @@ func TestAnApprovalThatIsCarriedOutIsConsumed(t *testing.T) {
 		s.became(q, "Approved: submit", "4711")
 		s.Slash("submit --yes " + spec)
 		s.Wait("another request", func(st slacktest.State) bool { return posted(st, "Approval needed") == 1 })
+	})
+}
+
+// A request of an earlier version whose command has changed since is told in the log once, and not at
+// each look at the store.
+func TestARequestThatCannotBeAdoptedIsToldOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := postedEarlier(t, false)
+		docs, held := s.store.Slack(), map[string]any{}
+		ok, err := docs.Get(t.Context(), "held", "OLD", time.Now(), &held)
+		require.NoError(t, err)
+		require.True(t, ok)
+		held["call"].(map[string]any)["words"] = []string{"--no-such-flag"}
+		require.NoError(t, docs.Put(t.Context(), "held", "OLD", held, time.Now().Add(time.Hour)))
+		var log bytes.Buffer
+		s.again(func(c *bot.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+		time.Sleep(time.Minute)
+		s.stop()
+		require.Equal(t, 1, strings.Count(log.String(), "request of an earlier version"))
+		require.Less(t, strings.Count(log.String(), "no-such-flag"), 3, "one line names it")
 	})
 }

@@ -53,18 +53,25 @@ type heldCall struct {
 }
 
 // adoptAll makes the requests of earlier versions whose places are known requests of this version,
-// so that they expire and move like others, and are decided on the page, too.
-func (b *Bot) adoptAll(ctx context.Context) error {
+// so that they expire and move like others, and are decided on the page, too. done is false where it
+// has to be repeated, such as for a person too many of whose requests wait; told holds those of which
+// the log says so.
+func (b *Bot) adoptAll(ctx context.Context, told map[string]bool) (done bool) {
 	ids, err := b.cfg.Store.Keys(ctx, record.Held, b.now())
+	done = err == nil
 	for _, id := range ids {
 		var h heldCall
 		found, e := b.cfg.Store.Get(ctx, record.Held, id, b.now(), &h)
 		if e == nil && found && len(h.Cards) > 0 {
 			_, e = b.adopt(ctx, id, h, adopted)
 		}
-		err = errors.Join(err, e)
+		done = done && e == nil
+		if !told[id] && ctx.Err() == nil {
+			b.warn("request of an earlier version", e, "id", id)
+			told[id] = e != nil
+		}
 	}
-	return err
+	return done
 }
 
 // adopted claims a request of an earlier version for this one.
@@ -103,13 +110,13 @@ func (b *Bot) adopt(ctx context.Context, id string, h heldCall, press string) (s
 	r.Shown = cards[0].Doc.Sections
 	r, _, err = b.ask(ctx, r, in, heldCall{Call: h.Call, Ask: h.Ask, Headline: h.Headline})
 	if err == nil {
-		err = b.awaits(ctx, waitingRequest{Request: r, Cards: cards})
+		_, err = b.awaits(ctx, waitingRequest{Request: r, Cards: cards})
 	}
 	if err != nil {
 		return "", err
 	}
 	return r.ID, errors.Join(
-		b.cfg.Store.Put(ctx, record.Held, id, heldCall{Call: h.Call, Approve: true, Request: r.ID}, h.Until), b.cfg.Store.Delete(ctx, record.Waiting, id))
+		b.cfg.Store.Put(ctx, record.Held, id, heldCall{Call: h.Call, Approve: true, Request: r.ID}, r.Until), b.cfg.Store.Delete(ctx, record.Waiting, id))
 }
 
 // hold stores the call and returns its id, which cannot be guessed. A request that is carried

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/bot/card"
-	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -15,8 +14,8 @@ import (
 var textMovedB = lang.Text{EN: "Asked elsewhere: requests for approval go to another place now", ZH: "已转发：审批申请现在发往其他位置"}
 
 // place shows a request that waits where it is to be decided. A request that is shown elsewhere, such
-// as after a change of the configuration, loses its buttons there. It may be repeated after a crash:
-// the messages' keys keep them from being sent twice. done is false where it has to be repeated.
+// as after a change of the configuration, loses its buttons there. done is false where it has to be
+// repeated, such as where the request was being settled.
 func (b *Bot) place(ctx context.Context, r ops.Approval) (done bool, err error) {
 	h, person := personsCall(r)
 	// Ask Slack for the members of groups here, and not while requests wait for the lock.
@@ -27,15 +26,14 @@ func (b *Bot) place(ctx context.Context, r ops.Approval) (done bool, err error) 
 	}
 	b.requesting.Lock()
 	defer b.requesting.Unlock()
-	var w waitingRequest
-	shown, err := b.cfg.Store.Get(ctx, record.Waiting, r.ID, b.now(), &w)
-	if err != nil || !shown && person || !w.Request.Waits() { // it is only being asked, or it is being settled
+	w, kept, err := b.shown(ctx, r.ID)
+	if err != nil || kept == nil && person || !w.Request.Waits() { // it is only being asked, or it is being settled
 		return false, err
 	}
 	w.Request = r
 	if len(deciders) == 0 { // a group has no members by now, or Slack does not tell
-		if !shown {
-			err = b.awaits(ctx, w)
+		if kept == nil {
+			_, err = b.awaits(ctx, w)
 		}
 		return false, err
 	}
@@ -70,11 +68,7 @@ func (b *Bot) place(ctx context.Context, r ops.Approval) (done bool, err error) 
 	}
 	left := slices.DeleteFunc(old, func(c requestCard) bool { return !isGone(c) })
 	owed := append(b.closeCards(r, left, textMovedB, view.Plain, nothingMore), b.postRequest(r, w.Cards, instead)...)
-	if err := b.cfg.Store.Enqueue(ctx, owed...); err != nil {
-		return false, err
-	}
-	b.out.Wake()
-	return true, b.awaits(ctx, w)
+	return b.rewrite(ctx, kept, w, owed...)
 }
 
 // isGroup reports whether an operator's id is that of a user group.

@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -65,9 +66,32 @@ type waitingRequest struct {
 	Moved   int           `json:"moved,omitempty"` // how often it was moved
 }
 
-// awaits stores that a request's buttons wait for a decision.
-func (b *Bot) awaits(ctx context.Context, w waitingRequest) error {
-	return b.cfg.Store.Put(ctx, record.Waiting, w.Request.ID, w, w.Request.Until.Add(expiredKept))
+// awaits stores that a request's buttons wait for a decision, and returns what is stored: after a
+// crash the request may have been moved, or may be being settled.
+func (b *Bot) awaits(ctx context.Context, w waitingRequest) (waitingRequest, error) {
+	if done, err := b.rewrite(ctx, nil, w); err != nil || done {
+		return w, err
+	}
+	w, _, err := b.shown(ctx, w.Request.ID)
+	return w, err
+}
+
+// shown reads a request that is shown with buttons, and what the store keeps of it, which is nil
+// where it is not shown.
+func (b *Bot) shown(ctx context.Context, id string) (w waitingRequest, kept json.RawMessage, err error) {
+	ok, err := b.cfg.Store.Get(ctx, record.Waiting, id, b.now(), &kept)
+	if err == nil && ok {
+		err = json.Unmarshal(kept, &w)
+	}
+	return w, kept, err
+}
+
+// rewrite replaces what the store keeps of a request that is shown with buttons, unless another has
+// done so meanwhile. It queues the messages that draw it so.
+func (b *Bot) rewrite(ctx context.Context, kept json.RawMessage, w waitingRequest, owed ...store.SlackMessage) (done bool, err error) {
+	done, err = b.cfg.Store.Replace(ctx, record.Waiting, w.Request.ID, kept, w, w.Request.Until.Add(expiredKept), owed...)
+	b.out.Wake()
+	return done, err
 }
 
 // waiting returns the requests that are shown with buttons.
@@ -80,8 +104,7 @@ func (b *Bot) waiting(ctx context.Context) ([]waitingRequest, error) {
 func (b *Bot) decide(ctx context.Context, a incoming.Ask, yes bool) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
 	name := a.Team + "/" + a.User
-	var w waitingRequest
-	shown, err := b.cfg.Store.Get(ctx, record.Waiting, a.Value, b.now(), &w)
+	w, kept, err := b.shown(ctx, a.Value)
 	if err == nil && (w.Request.Decided != name || w.Request.Yes != yes) { // else a server was killed while it carried this decision out
 		if !yes && a.Callback == "" {
 			if _, err = b.cfg.Service.Decidable(ctx, a.Value, c.Who); err == nil && b.askReason(ctx, a, c.Lang) {
@@ -91,7 +114,7 @@ func (b *Bot) decide(ctx context.Context, a incoming.Ask, yes bool) []store.Slac
 		if err == nil {
 			w.Request, err = b.cfg.Service.Decide(ctx, a.Value, c.Who, name, yes, a.Fields[reasonField])
 		}
-		if err == nil && !shown { // version 0.2.0 has posted it
+		if err == nil && kept == nil { // version 0.2.0 has posted it
 			_, err = b.place(ctx, w.Request)
 		}
 	}
@@ -139,15 +162,16 @@ func (b *Bot) closeOld(ctx context.Context, asked []ops.Approval, settlers *sett
 }
 
 // settle carries out a person's request if it was approved, and tells what became of a request. It
-// may be repeated after a crash: the messages' keys keep them from being sent twice.
+// may be repeated after a crash: that a request is over is stored with the messages that tell it, and
+// an approved call that was made with them. Where the request was moved meanwhile, it is settled after
+// the next look at the store.
 func (b *Bot) settle(ctx context.Context, id string) error {
 	if _, busy := b.settling.LoadOrStore(id, true); busy {
 		return nil
 	}
 	defer b.settling.Delete(id)
-	var w waitingRequest
-	shown, err := b.cfg.Store.Get(ctx, record.Waiting, id, b.now(), &w)
-	if err != nil || !shown {
+	w, kept, err := b.shown(ctx, id)
+	if err != nil || kept == nil {
 		return err
 	}
 	r := w.Request
@@ -171,12 +195,14 @@ func (b *Bot) settle(ctx context.Context, id string) error {
 		owed = b.agentsOutcome(ctx, now, w.Cards, decided, over)
 	case decided:
 		if w.Request = now; r.Waits() {
-			err = b.awaits(ctx, w)
+			if done, err := b.rewrite(ctx, kept, w); err != nil || !done {
+				return err
+			}
+			if w, kept, err = b.shown(ctx, id); err != nil || kept == nil {
+				return err
+			}
 		}
-		if err == nil { // from now on, the same call is another request
-			err = b.cfg.Service.Consume(ctx, now)
-		}
-		if err != nil {
+		if err = b.cfg.Service.Consume(ctx, now); err != nil { // from now on, the same call is another request
 			return err
 		}
 		work, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -192,11 +218,9 @@ func (b *Bot) settle(ctx context.Context, id string) error {
 	default:
 		owed = b.closeCards(r, w.Cards, textReplaced, view.Plain, nothingMore)
 	}
-	if err := b.cfg.Store.Enqueue(ctx, owed...); err != nil {
-		return err
-	}
+	_, err = b.cfg.Store.Replace(ctx, record.Waiting, id, kept, nil, time.Time{}, owed...)
 	b.out.Wake()
-	return b.cfg.Store.Delete(ctx, record.Waiting, id)
+	return err
 }
 
 // decidedBy names who decided: a person in Slack, or a user of the cluster on the page.

@@ -180,7 +180,7 @@ func (s *Server) refuseWithToken(o ops.Op, who ops.Caller, q question, digest st
 func (s *Server) readAnswer(ctx context.Context, req sdk.CallToolRequest, call *ops.Call, digest string) (*sdk.CallToolResult, error) {
 	agreed, err := s.tokens.spend(req.Params.RequestState, digest)
 	if err != nil {
-		return nil, fmt.Errorf("requestState: %w: %w", err, sdk.ErrInvalidParams)
+		return nil, fmt.Errorf("requestState: %w; call %s again without it: your person is asked anew: %w", err, req.Params.Name, sdk.ErrInvalidParams)
 	}
 	said := sdkserver.ElicitationResponse(req.Params.InputResponses, "confirm")
 	accepted := said != nil && said.Action == sdk.ElicitationResponseActionAccept
@@ -321,12 +321,17 @@ func (t *tokens) spend(token, call string) (shown string, err error) {
 	defer t.mu.Unlock()
 	c, ok := t.all[token]
 	switch {
-	case !ok || c.call != call:
-		return "", fmt.Errorf("the confirmation does not belong to this call and these arguments")
+	case !ok:
+		return "", lang.Text{
+			EN: "this server keeps no such confirmation: it is not one, or it is from before the server's start, or more than %d others were given out for your person since",
+			ZH: "此服务没有这样的确认：它不是确认令牌，或在服务启动之前发出，或此后又为您的用户发出了超过 %d 个确认",
+		}.Err(mostTokens)
+	case c.call != call:
+		return "", lang.Text{EN: "the confirmation does not belong to this call and these arguments", ZH: "该确认不属于此调用及其参数"}.Err()
 	case t.now().After(c.until):
-		return "", fmt.Errorf("the confirmation is older than %d minutes", int(tokenLife.Minutes()))
+		return "", lang.Text{EN: "the confirmation is older than %d minutes", ZH: "该确认已超过 %d 分钟"}.Err(int(tokenLife.Minutes()))
 	case c.spent:
-		return "", fmt.Errorf("the confirmation was used already")
+		return "", lang.Text{EN: "the confirmation was used already", ZH: "该确认已被使用"}.Err()
 	}
 	c.spent, c.shown, shown = true, "", c.shown
 	t.all[token] = c

@@ -82,7 +82,7 @@ func TestWhatATokenConfirms(t *testing.T) {
 	token = all.issue(mine, digest(o, mine, in), jobs)
 	require.Less(t, len(token), 100, "an agent repeats it")
 	_, err = all.spend(token+"x", digest(o, mine, in))
-	require.ErrorContains(t, err, "does not belong to this call")
+	require.ErrorContains(t, err, "this server keeps no such confirmation")
 	agreed, err = all.spend(token, digest(o, mine, in))
 	require.NoError(t, err)
 	require.Equal(t, jobs, agreed)
@@ -94,7 +94,7 @@ func TestWhatATokenConfirms(t *testing.T) {
 	}
 	require.Len(t, all.all, mostTokens+1, "one person's agents fill no memory")
 	_, err = all.spend(first, digest(o, mine, in))
-	require.ErrorContains(t, err, "does not belong to this call")
+	require.ErrorContains(t, err, "more than 256 others were given out", "the call is the right one")
 	for _, kept := range []string{token, another} {
 		_, err = all.spend(kept, digest(o, mine, in))
 		require.NoError(t, err)

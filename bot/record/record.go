@@ -4,6 +4,7 @@ package record
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
@@ -18,11 +19,15 @@ type Store interface {
 }
 
 // inbox holds the requests that Slack delivered. A request is stored before it is acknowledged.
-// Finish stores its answers in the same transaction that marks it as done.
+// Finish stores its answers in the same transaction that marks it as done, as Replace does for
+// what a document waits for.
 type inbox interface {
 	Accept(context.Context, store.SlackRequest) (fresh bool, err error)
 	Unfinished(ctx context.Context, limit int) ([]store.SlackRequest, error)
 	Finish(ctx context.Context, key string, at time.Time, owed ...store.SlackMessage) error
+	Replace(
+		ctx context.Context, kind, key string, was json.RawMessage, value any, expires time.Time, owed ...store.SlackMessage,
+	) (done bool, err error)
 }
 
 // The kinds of documents. Each comment says what the key is → what the value is.

@@ -95,6 +95,43 @@ func (s *Slack) Add(ctx context.Context, kind, key string, value any, now, expir
 		WHERE slack_docs.expires <> 0 AND slack_docs.expires <= ?`, kind, key, string(b), millis(expires), millis(now))
 }
 
+// Replace stores value in place of the document kind/key and queues messages, all or none. It does
+// nothing where the document is another one by now than was, which is what Get reads into a
+// json.RawMessage; a nil was stands for no document. A nil value deletes the document.
+func (s *Slack) Replace(
+	ctx context.Context, kind, key string, was json.RawMessage, value any, expires time.Time, owed ...SlackMessage,
+) (done bool, err error) {
+	b, err := json.Marshal(value)
+	if err != nil {
+		return false, lang.Text{EN: "%s %s: %s", ZH: "%s %s：%s"}.Err(kind, key, err)
+	}
+	query, args := `UPDATE slack_docs SET value = ?, expires = ? WHERE kind = ? AND key = ? AND value = ?`, []any{string(b), millis(expires), kind, key, string(was)}
+	switch {
+	case value == nil:
+		query, args = `DELETE FROM slack_docs WHERE kind = ? AND key = ? AND value = ?`, args[2:]
+	case was == nil:
+		query = `INSERT INTO slack_docs (value, expires, kind, key) VALUES (?, ?, ?, ?) ON CONFLICT (kind, key) DO NOTHING`
+		args = args[:4]
+	}
+	err = s.tx(ctx, func(tx *sql.Tx) error {
+		res, err := tx.ExecContext(ctx, s.rebind(query), args...)
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		if done = n == 1; err != nil || !done {
+			return err
+		}
+		for _, m := range owed {
+			if err := s.enqueue(ctx, tx, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return done && err == nil, err
+}
+
 // Delete deletes the document kind/key.
 func (s *Slack) Delete(ctx context.Context, kind, key string) error {
 	_, err := s.exec(ctx, `DELETE FROM slack_docs WHERE kind = ? AND key = ?`, kind, key)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -428,5 +429,37 @@ func TestADocumentIsAddedOnce(t *testing.T) {
 		added, err := s.Add(ctx, "ever", "x", 2, noon.AddDate(9, 0, 0), noon.AddDate(10, 0, 0))
 		require.NoError(t, err)
 		require.False(t, added)
+	})
+}
+
+// A document is replaced or deleted together with the messages that tell it, unless it has changed.
+func TestADocumentIsReplacedAsItWasRead(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Slack) {
+		ctx := t.Context()
+		kept := func() (raw json.RawMessage) {
+			_, err := s.Get(ctx, "k", "1", noon, &raw)
+			require.NoError(t, err)
+			return raw
+		}
+		replace := func(was json.RawMessage, value any, key string) bool {
+			done, err := s.Replace(ctx, "k", "1", was, value, time.Time{}, SlackMessage{Key: key, Lane: key, Queued: noon})
+			require.NoError(t, err)
+			return done
+		}
+		require.False(t, replace(json.RawMessage(`"b"`), nil, "no document"))
+		require.True(t, replace(nil, map[string]string{"a": "<1>"}, "new"))
+		require.False(t, replace(nil, "other", "there is one"))
+		first := kept()
+		require.True(t, replace(first, "b", "changed"))
+		require.False(t, replace(first, "c", "changed meanwhile"))
+		require.False(t, replace(first, nil, "not deleted"))
+		require.JSONEq(t, `"b"`, string(kept()))
+		_, err := s.Replace(ctx, "k", "1", kept(), make(chan int), time.Time{})
+		require.Error(t, err)
+		require.True(t, replace(kept(), nil, "deleted"))
+		require.Nil(t, kept())
+		due, err := s.Due(ctx, noon, 10)
+		require.NoError(t, err)
+		require.Equal(t, []string{"new", "changed", "deleted"}, keys(due))
 	})
 }
