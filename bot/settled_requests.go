@@ -208,7 +208,9 @@ func (b *Bot) settle(ctx context.Context, id string) error {
 		work, cancel := context.WithTimeout(ctx, requestTimeout)
 		owed = b.execute(work, w, h)
 		cancel()
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // which is the outcome, and not to be tried again
+		// The outcome is stored unless the server stops, also where ctx ends in the moment in which work ends:
+		// what is not stored is made again.
+		if !errors.Is(ctx.Err(), context.Canceled) {
 			ctx = context.WithoutCancel(ctx)
 		}
 	case over:
