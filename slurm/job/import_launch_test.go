@@ -209,3 +209,18 @@ func TestATestThatHoldsAddsItsWords(t *testing.T) {
 	s, _ := imported("#SBATCH --nodes=1", "A=(--a)", `[[ "${RESUME:-1}" == 1 ]] && A+=(--load /c)`, `[[ "${OTHER:-0}" == 1 ]] && A+=(--b)`, `srun python /w/t.py "${A[@]}"`)
 	require.Equal(t, []string{"--a", "--load", "/c"}, s.Args)
 }
+
+// The notes on what branches set have one order, whatever Go's maps have.
+func TestTheNotesOnBranchesHaveOneOrder(t *testing.T) {
+	_, first := imported(branches...)
+	require.Contains(t, first, "branches set several values")
+	for range 20 {
+		_, notes := imported(branches...)
+		require.Equal(t, first, notes)
+	}
+}
+
+var branches = []string{
+	"#SBATCH --nodes=1 --gpus-per-node=8", "if [ $M = big ]; then", "A=11; B=12; C=13; D=14; E=15; F=16", "else", "A=21; B=22; C=23; D=24; E=25; F=26", "fi",
+	"srun torchrun --nproc_per_node 8 /w/t.py --a $A --b $B --c $C --d $D --e $E --f $F",
+}

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -96,7 +97,8 @@ func manyWords(v script.Value) bool {
 // choices adds a note for each variable that the environment or a branch decides, if
 // the value that the importer chose for it is among the words of the program.
 func (m *importer) choices(words string) {
-	for _, c := range m.job.Choices {
+	inOrder := func(a, b script.Choice) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Name, b.Name)) }
+	for _, c := range slices.SortedFunc(slices.Values(m.job.Choices), inOrder) {
 		value, _ := m.job.Filled(c.Taken)
 		if value = strings.Join(strings.Fields(value), " "); value == "" || !strings.Contains(words, value) {
 			continue

@@ -177,9 +177,15 @@ func replaceIn(re *regexp.Regexp, with string) fixer {
 
 var torchrun = regexp.MustCompile(`\btorchrun\b`)
 
+// compared matches a test or a branch of case that compares something with the word.
+var compared = lazy.New(`[=~][ \t]+["']?torchrun\b|(?:^|\bin|;;|\|)[ \t]*["']?torchrun["'*]*[ \t]*[|)]`)
+
 // fixTorchrun replaces the word by three: in quotes where it is the value of a variable. The same
-// programs must be launched after the change.
+// programs must be launched after the change, and nothing may ask whether the value is the word.
 func fixTorchrun(lines []string, f Finding) ([]string, bool) {
+	if slices.ContainsFunc(lines, func(line string) bool { code, _ := script.Uncommented(line); return compared.MatchString(code) }) {
+		return nil, false
+	}
 	before := launched(lines)
 	for _, with := range []string{"python -m torch.distributed.run", `"python -m torch.distributed.run"`} {
 		if out, ok := replaceIn(torchrun, with)(lines, f); ok && slices.Equal(launched(out), before) {

@@ -297,11 +297,13 @@ func TestABackslashBeforeACommentIsMended(t *testing.T) {
 func TestTorchrunInAVariableIsMended(t *testing.T) {
 	const head = "#!/bin/bash\n#SBATCH --nodes=1 --gpus-per-node=8 --time=60\nset -e\ncd /w\n"
 	for was, now := range map[string]string{
-		"L=torchrun\n$L --nproc_per_node 8 a.py\n":              "L=\"python -m torch.distributed.run\"\n$L --nproc_per_node 8 a.py\n",
-		"L='torchrun --nproc_per_node 8'\n$L a.py\n":            "L='python -m torch.distributed.run --nproc_per_node 8'\n$L a.py\n",
-		"L=torchrun\n\"$L\" --nproc_per_node 8 a.py\n":          "L=torchrun\n\"$L\" --nproc_per_node 8 a.py\n",
-		"L=(torchrun --nproc_per_node 8)\n\"${L[@]}\" a.py\n":   "L=(python -m torch.distributed.run --nproc_per_node 8)\n\"${L[@]}\" a.py\n",
-		"f() { \"$1\" --nproc_per_node 8 a.py; }\nf torchrun\n": "f() { \"$1\" --nproc_per_node 8 a.py; }\nf torchrun\n",
+		"L=torchrun\n$L --nproc_per_node 8 a.py\n":                                               "L=\"python -m torch.distributed.run\"\n$L --nproc_per_node 8 a.py\n",
+		"L='torchrun --nproc_per_node 8'\n$L a.py\n":                                             "L='python -m torch.distributed.run --nproc_per_node 8'\n$L a.py\n",
+		"L=torchrun\n\"$L\" --nproc_per_node 8 a.py\n":                                           "L=torchrun\n\"$L\" --nproc_per_node 8 a.py\n",
+		"L=(torchrun --nproc_per_node 8)\n\"${L[@]}\" a.py\n":                                    "L=(python -m torch.distributed.run --nproc_per_node 8)\n\"${L[@]}\" a.py\n",
+		"L=torchrun\n[ \"$L\" != torchrun ] || export X=1\n$L --nproc_per_node 8 a.py\n":         "L=torchrun\n[ \"$L\" != torchrun ] || export X=1\n$L --nproc_per_node 8 a.py\n",
+		"L=torchrun\ncase $L in\n  torchrun*) export X=1 ;;\nesac\n$L --nproc_per_node 8 a.py\n": "L=torchrun\ncase $L in\n  torchrun*) export X=1 ;;\nesac\n$L --nproc_per_node 8 a.py\n",
+		"f() { \"$1\" --nproc_per_node 8 a.py; }\nf torchrun\n":                                  "f() { \"$1\" --nproc_per_node 8 a.py; }\nf torchrun\n",
 	} {
 		fixed, _, _ := Fix([]byte(head+was), lang.EN)
 		require.Equal(t, head+now, string(fixed))
