@@ -320,6 +320,8 @@ func TestQuestionsOfTheFieldAreNotDeclined(t *testing.T) {
 		"ValueError: offset must be non-negative and no greater":     "data.truncated",    //
 		"is a moving average of the weights possible":                "ckpt.average",      //
 		"OLMoE from hf to megatron":                                  "bridge.cli",        // the unknown word is a model
+		"show me the logs of job 4711":                               "sub.out-which",     //
+		"作业 4711 的日志在哪":                                              "sub.out-which",     //
 		"checkpoint 写到 cubefs 很慢":                                    "ckpt.slow",         // a file system
 		"loss go nan after 3000 itr on arctic corpus":                "err.nan",           // a data set, and an abbreviation
 		"grok-1 expert parallel layout":                              "par.ep-etp",        // a model

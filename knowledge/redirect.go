@@ -134,7 +134,11 @@ var redirectRules = []redirectRule{
 		`|running|on) (?:the|our|my)\b`, toLive, false, "the state of a job"},
 	{`\bmy (?:last|latest|newest|previous|most recent) (?:job|run)\b|我的?(?:上一?个|上次|最近|最新|刚才)的?(?:一个)?(?:作业|任务|训练)`, toLive, true, "a job of one's own"},
 	{`\b(?:which|what) (?:nodes?|gpus?|colleague)\b.{0,25}\b` + nowEN + `\b`, toLive, false, "the state of nodes now"},
-	{`\bhow (?:busy|full|long) is the (?:cluster|queue)\b`, toLive, false, "the state of the cluster"},
+	{
+		`\bhow (?:busy|full|long) is (?:the|our) (?:cluster|queue)\b|^is (?:the|our) (?:cluster|queue) (?:\w+ )?(?:busy|full|empty|free|idle|down|up)(?: (?:right )?now)?[?？]?$`,
+		toLive, false, "the state of the cluster",
+	},
+	{`^(?:我们)?集群(?:现在)?(?:忙不忙|满不满|(?:忙|满|空|闲|挂了|正常)吗)[?？]?$`, toLive, true, "the state of the cluster"},
 	{`\b(?:my|our|team'?s?|i|we)\b.{0,30}\b(?:budget|quota|balance|allocation|gpu[ -]hours?` +
 		`|credits)\b.{0,20}\b(?:left|remaining|have)`, toLive, false, "what is left of a budget"},
 	{`\bremaining (?:gpu |node )?(?:budget|quota|hours|credits)|\bhow (?:much|many)\b.{0,25}\b(?:budget|quota` +
@@ -142,7 +146,7 @@ var redirectRules = []redirectRule{
 	{`\baccount balance\b`, toLive, false, "what is left of a budget"},
 	{nowZH + `.{0,20}(?:有?多少|几个|哪些|谁|有没有|还有).{0,14}(?:空闲|空着|在跑|排队|可用|被占|占用|占着)` +
 		`|` + nowZH + `.{0,12}(?:空闲|在跑|排队|占用).{0,6}(?:多少|几)`, toLive, false, "counts what is there now"},
-	{`谁在?(?:用|跑|占)(?:着|了)? ?(?:` + hostEN + `|集群|节点)|我的?(?:作业|任务|训练).{0,2}(?:跑到|训到|进行到)|集群.{0,6}(?:忙不忙|忙吗|满不满)` +
+	{`谁在?(?:用|跑|占)(?:着|了)? ?(?:` + hostEN + `|集群|节点)|我的?(?:作业|任务|训练).{0,2}(?:跑到|训到|进行到)` +
 		`|` + nowZH + `.{0,6}谁在(?:用|跑|占)|` + nowZH + `.{0,12}(?:有?多少|几)(?:个|台|张)?(?:节点|作业|卡|gpu)`, toLive, false, "counts what is there now"},
 	{`[a-z]+[\w-]*\d+ ?(?:现在)?(?:空闲|挂了|正常)吗`, toLive, true, "the state of a named node"},
 	{`(?:还剩|剩余|剩下|余额).{0,6}(?:多少|机时|配额|预算|额度)|(?:机时|配额|预算|额度)(?:还|还剩|剩)`, toLive, false, "what is left of a budget"},
