@@ -100,7 +100,10 @@ func (b *Bot) namedIn(ctx context.Context, a incoming.Ask, c *ops.Call, text str
 	}
 	names := typed.PossibleJobNames(text)
 	recent, _ := b.recentJobs(ctx, a, c)
-	j, ok := firstNamed(slices.Concat(recent, b.jobsWithCards(ctx, a.Team)), names)
+	j, ok := firstNamed(recent, names)
+	if !ok {
+		j, ok = firstNamed(b.jobsWithCards(ctx, a.Team), names)
+	}
 	return jobRef{j.Cluster, j.ID}, ok
 }
 

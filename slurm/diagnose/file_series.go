@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -18,28 +19,25 @@ var nodeNumber = lazy.New(`(?i)(?:^|[^a-z])node[-_]?$`)
 // placeLetters returns the ranks that names such as "r3.log" give, if the files are a series from 0 on. A file alone may
 // as well be a run's.
 func (j *job) placeLetters() map[int]int {
-	ranks, series := map[int]int{}, map[string]map[int]bool{}
-	key := func(i int) (name string, rank int, ok bool) {
-		name = path.Base(j.src.Logs[i].Name)
+	series := map[string]map[int]int{} // by name without the rank: the ranks of its files
+	for i := range j.files {
+		name := path.Base(j.src.Logs[i].Name)
 		m := rankLetter.FindStringSubmatchIndex(name)
 		if m == nil || loraPath.MatchString(name) {
-			return "", 0, false
+			continue
 		}
 		from, to := max(m[2], m[4]), max(m[3], m[5])
-		rank, _ = strconv.Atoi(name[from:to])
-		return name[:from] + "*" + name[to:], rank, true
-	}
-	for i := range j.files {
-		if k, rank, ok := key(i); ok {
-			if series[k] == nil {
-				series[k] = map[int]bool{}
-			}
-			series[k][rank] = true
+		all := name[:from] + "*" + name[to:]
+		if series[all] == nil {
+			series[all] = map[int]int{}
 		}
+		series[all][i], _ = strconv.Atoi(name[from:to])
 	}
-	for i := range j.files {
-		if k, rank, ok := key(i); ok && series[k][0] && len(series[k]) > 1 {
-			ranks[i] = rank
+	ranks := map[int]int{}
+	for _, of := range series {
+		found := slices.Sorted(maps.Values(of))
+		if found[0] == 0 && found[len(found)-1] > 0 {
+			maps.Copy(ranks, of)
 		}
 	}
 	return ranks
