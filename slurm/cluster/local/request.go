@@ -74,8 +74,6 @@ var readers = map[string]func(r *request, v string) error{
 		return err
 	},
 	"gpus-per-task":   func(r *request, v string) (err error) { r.GPUsPerTask, err = gpuCount(v); return err },
-	"ntasks-per-gpu":  func(*request, string) error { return nil },
-	"gpus-per-socket": func(*request, string) error { return nil },
 	"open-mode": func(r *request, v string) error {
 		r.Append = strings.HasPrefix(v, "a")
 		return nil
