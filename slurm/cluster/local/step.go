@@ -76,11 +76,11 @@ var stepValues = map[string]func(s *step, v string) error{
 		s.Wait = time.Duration(n) * time.Second
 		return err
 	},
-	"output":   func(s *step, v string) error { s.Output = v; return nil },
-	"error":    func(s *step, v string) error { s.Error = v; return nil },
-	"input":    func(s *step, v string) error { s.Input = v; return nil },
-	"chdir":    func(s *step, v string) error { s.Chdir = v; return nil },
-	"export":   func(s *step, v string) error { s.Export = v; return nil },
+	"output": func(s *step, v string) error { s.Output = v; return nil },
+	"error":  func(s *step, v string) error { s.Error = v; return nil },
+	"input":  func(s *step, v string) error { s.Input = v; return nil },
+	"chdir":  func(s *step, v string) error { s.Chdir = v; return nil },
+	"export": func(s *step, v string) error { s.Export = v; return nil },
 	"gres": func(s *step, v string) error {
 		if v == "none" {
 			s.GPUs = 0
