@@ -184,7 +184,7 @@ func Row(n News, l lang.Lang) string {
 	}
 	if j.State == slurm.Pending {
 		add(waitReason(j.Reason, l))
-	} else if len(j.Nodes) > 0 {
+	} else {
 		add(hostlist.Compress(j.Nodes))
 	}
 	return first + "\n" + strings.Join(parts, " · ")
