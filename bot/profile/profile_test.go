@@ -254,8 +254,12 @@ func TestWhoAmI(t *testing.T) {
 	}
 	doc := r.settingsDoc(people.Settings{Digest: true, QuietFrom: 22*60 + 5, QuietTo: 8*60 + 30, Zone: "UTC"}, lang.EN)
 	require.Equal(t, view.Facts{
-		{Name: "Language", Value: "as you write"}, {Name: "Call me", Value: "for every end"}, {Name: "Daily digest", Value: "every morning"},
-		{Name: "Quiet hours", Value: "22:05-08:30 UTC"}, {Name: "Time zone", Value: "UTC"}, {Name: "Cluster", Value: "prod"},
+		{Name: "Language", Value: "as you write"},
+		{Name: "Call me", Value: "for every end"},
+		{Name: "Daily digest", Value: "every morning"},
+		{Name: "Quiet hours", Value: "22:05-08:30 UTC"},
+		{Name: "Time zone", Value: "UTC"},
+		{Name: "Cluster", Value: "prod"},
 	}, doc.Sections[0].Facts)
 	require.Equal(t, "无", r.settingsDoc(people.Settings{}, lang.ZH).Sections[0].Facts[3].Value)
 }
