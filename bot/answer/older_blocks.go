@@ -3,7 +3,6 @@ package answer
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -84,25 +83,10 @@ func ChartLine(b map[string]any) string {
 			continue
 		}
 		number := func(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
-		parts = append(parts, fmt.Sprintf("%s → %s", number(values[0]), number(values[len(values)-1]))+"  "+barRow(values))
+		parts = append(parts, fmt.Sprintf("%s → %s", number(values[0]), number(values[len(values)-1]))+"  "+view.Bars(values))
 	}
 	title, _ := b["title"].(string)
 	return title + "  " + strings.Join(parts, ", ")
-}
-
-// barRow draws values as a row of bars.
-func barRow(values []float64) string {
-	signs := []rune("▁▂▃▄▅▆▇█")
-	low, high := slices.Min(values), slices.Max(values)
-	var row strings.Builder
-	for _, v := range values {
-		at := 0
-		if high > low {
-			at = int((v - low) / (high - low) * float64(len(signs)-1))
-		}
-		row.WriteRune(signs[min(max(at, 0), len(signs)-1)])
-	}
-	return row.String()
 }
 
 // Objects returns the JSON objects of a list.

@@ -11,6 +11,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
+	"github.com/megatron-ops/megatron-ops/slurm/metrics"
 )
 
 // A stateLook is how a state is shown: by a coloured symbol and a word, so that colour is never
@@ -164,7 +165,9 @@ func Row(n News, l lang.Lang) string {
 		}
 	}
 	if j.State == slurm.Running && n.Iteration > 0 {
-		add(spark(n))
+		if len(n.Curve) >= FewestPoints {
+			add(metrics.Sparkline(n.Curve, 12))
+		}
 		add(textIteration.In(l) + " " + iteration(n, l))
 		if n.Loss != nil {
 			add(textLossName.In(l) + " " + n.Loss.String())
@@ -181,31 +184,8 @@ func Row(n News, l lang.Lang) string {
 	}
 	if j.State == slurm.Pending {
 		add(waitReason(j.Reason, l))
-	} else if len(j.Nodes) > 0 {
+	} else {
 		add(hostlist.Compress(j.Nodes))
 	}
 	return first + "\n" + strings.Join(parts, " · ")
-}
-
-// spark draws the loss as a row of bars, for places that take no chart; it is empty where there
-// are too few points.
-func spark(n News) string {
-	const bars = "▁▂▃▄▅▆▇█"
-	if len(n.Curve) < 3 {
-		return ""
-	}
-	low, high := n.Curve[0].V, n.Curve[0].V
-	for _, p := range n.Curve {
-		low, high = min(low, p.V), max(high, p.V)
-	}
-	step := max(1, (len(n.Curve)+11)/12)
-	var b strings.Builder
-	for i := (len(n.Curve) - 1) % step; i < len(n.Curve); i += step {
-		at := 0
-		if high > low {
-			at = int((n.Curve[i].V - low) / (high - low) * 7.999)
-		}
-		b.WriteString(string([]rune(bars)[min(max(at, 0), 7)]))
-	}
-	return b.String()
 }

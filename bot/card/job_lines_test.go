@@ -56,6 +56,7 @@ func TestARowIsTwoLines(t *testing.T) {
 	}
 }
 
+// The bars come first in the second line, where there are enough points.
 func TestTheLossIsALineOfBars(t *testing.T) {
 	t.Parallel()
 	points := func(vs ...float64) (ps []metrics.Point) {
@@ -64,14 +65,16 @@ func TestTheLossIsALineOfBars(t *testing.T) {
 		}
 		return ps
 	}
-	require.Empty(t, spark(News{Curve: points(1, 2)}))
-	require.Equal(t, "▁▁▁", spark(News{Curve: points(5, 5, 5)}))
-	require.Equal(t, "▁▂▃▄▅▆▇█", spark(News{Curve: points(0, 1, 2, 3, 4, 5, 6, 7)}))
+	of := func(vs ...float64) string {
+		_, second, _ := strings.Cut(Row(News{Job: slurm.Job{ID: "7", State: slurm.Running}, Iteration: 9, Curve: points(vs...)}, lang.EN), "\n")
+		return second
+	}
+	require.Equal(t, "Iteration 9", of(1, 2))
+	require.Equal(t, "▁▁▁ · Iteration 9", of(5, 5, 5))
+	require.Equal(t, "▁▂▃▄▅▆▇█ · Iteration 9", of(0, 1, 2, 3, 4, 5, 6, 7))
 	long := make([]float64, 100)
 	long[99] = 1
-	bars := []rune(spark(News{Curve: points(long...)}))
-	require.Len(t, bars, 12)
-	require.Equal(t, '█', bars[11], "the newest is among them")
+	require.Equal(t, "▁▁▁▁▁▁▁▁▁▁▁█ · Iteration 9", of(long...), "the newest is among them")
 }
 
 func TestNumbersAndTimesAreAsPeopleSayThem(t *testing.T) {

@@ -270,11 +270,11 @@ func (nf *Notifier) Tell(ctx context.Context, n card.News) error {
 	}
 	switch {
 	case have && before.Job.State != n.Job.State, !have && n.Job.State.Ended():
-		owed = append(owed, nf.threadReplies(ctx, &k)...)
+		owed = append(owed, nf.threadReplies(ctx, &k, id, "")...)
 	case n.Job.State.Ended() && before.Cause == nil && n.Cause != nil: // its diagnosis came late
 		called := k
 		called.Muted = append(slices.Clone(k.Muted), k.User) // mentions them for the end only
-		owed = append(owed, nf.threadRepliesBelow(ctx, &called, id, "cause/")...)
+		owed = append(owed, nf.threadReplies(ctx, &called, id, "cause/")...)
 	}
 	if err := nf.cfg.Store.Enqueue(ctx, owed...); err != nil {
 		return err
@@ -352,16 +352,10 @@ func (nf *Notifier) showIn(ctx context.Context, p *card.Place, id, user string, 
 	return m
 }
 
-// threadReplies returns the messages for a card's thread after its job's state has changed.
-// Such a reply is not also shown in the channel. It mentions the person only for an end that
-// they did not cause themselves.
-func (nf *Notifier) threadReplies(ctx context.Context, k *card.Card) []store.SlackMessage {
-	return nf.threadRepliesBelow(ctx, k, card.ID(k.News.Job.Cluster, k.News.Job.ID), "")
-}
-
-// threadRepliesBelow is threadReplies for the thread of the card id; own distinguishes the keys
-// of its messages.
-func (nf *Notifier) threadRepliesBelow(ctx context.Context, k *card.Card, id, own string) (owed []store.SlackMessage) {
+// threadReplies returns the messages for the thread of the card id after a job's state has
+// changed; own distinguishes the keys of the messages. Such a reply is not also shown in the
+// channel. It mentions the person only for an end that they did not cause themselves.
+func (nf *Notifier) threadReplies(ctx context.Context, k *card.Card, id, own string) (owed []store.SlackMessage) {
 	j := k.News.Job
 	s := nf.people.Settings(ctx, k.Team, k.User)
 	l := nf.langOfCard(ctx, k)

@@ -97,7 +97,7 @@ func (nf *Notifier) tellPipeline(
 	if changed && n.Job.State.Ended() {
 		in := *k
 		in.Places = c.Places
-		owed = append(owed, nf.threadRepliesBelow(ctx, &in, id, string(n.Job.ID)+"/")...)
+		owed = append(owed, nf.threadReplies(ctx, &in, id, string(n.Job.ID)+"/")...)
 	}
 	return owed, nf.cfg.Store.Put(ctx, record.PipelineCard, own, c, nf.now().AddDate(0, 3, 0))
 }

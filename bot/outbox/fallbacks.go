@@ -47,13 +47,13 @@ const docMoved = "moved"
 
 // noteMoved stores why a message goes to a person instead.
 func (s *Sender) noteMoved(ctx context.Context, key string, err error) {
-	for code := range placeRefusals {
-		if strings.Contains(err.Error(), code) {
-			key = strings.TrimRight(key, fallbackMark)
-			if err := s.cfg.Store.Put(ctx, docMoved, key, code, s.cfg.Now().Add(movedKept)); err != nil {
-				s.cfg.Log.Warn("slack: moved message", "key", key, "err", err)
-			}
-		}
+	code, ok := placeRefused(err)
+	if !ok {
+		return
+	}
+	key = strings.TrimRight(key, fallbackMark)
+	if err := s.cfg.Store.Put(ctx, docMoved, key, code, s.cfg.Now().Add(movedKept)); err != nil {
+		s.cfg.Log.Warn("slack: moved message", "key", key, "err", err)
 	}
 }
 
@@ -66,15 +66,15 @@ func (s *Sender) whyMoved(ctx context.Context, key string) lang.Text {
 	return textInvite
 }
 
-// placeRefused returns the text that explains why the channel did not take a message; ok is
-// false where err has another cause.
-func placeRefused(err error) (why lang.Text, ok bool) {
-	for code, text := range placeRefusals {
+// placeRefused returns the error code by which the channel refused a message; ok is false where
+// err has another cause.
+func placeRefused(err error) (code string, ok bool) {
+	for code := range placeRefusals {
 		if strings.Contains(err.Error(), code) {
-			return text, true
+			return code, true
 		}
 	}
-	return lang.Text{}, false
+	return "", false
 }
 
 // blocksRefused reports whether Slack refused a message for its blocks.
@@ -100,7 +100,7 @@ func (s *Sender) fallback(m store.SlackMessage, o Message, err error) (store.Sla
 	if !permanent(err) || strings.HasSuffix(m.Key, strings.Repeat(fallbackMark, maxFallbacks)) {
 		return store.SlackMessage{}, false
 	}
-	why, elsewhere := placeRefused(err)
+	code, elsewhere := placeRefused(err)
 	next := o
 	// anew sends the message that o edits anew; later edits and the thread follow it.
 	anew := func() store.SlackMessage {
@@ -133,14 +133,14 @@ func (s *Sender) fallback(m store.SlackMessage, o Message, err error) (store.Sla
 		if o.Ref == "" || o.Instead == "" {
 			return store.SlackMessage{}, false
 		}
-		next = next.withReason(why, o.Channel)
+		next = next.withReason(placeRefusals[code], o.Channel)
 		next.Channel = o.Instead
 		return anew(), true
 	case o.Do == Update && o.Anew && o.Ref != "" && strings.Contains(err.Error(), "message_not_found"):
 		return anew(), true
 	case elsewhere && o.Instead != "" && o.Channel != o.Instead:
 		if o.Do == Post || o.Do == Ephemeral {
-			next = next.withReason(why, o.Channel)
+			next = next.withReason(placeRefusals[code], o.Channel)
 		}
 		next.Channel, next.Thread, next.ThreadOf = o.Instead, "", ""
 		if o.Do == Ephemeral {

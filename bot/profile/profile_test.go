@@ -225,8 +225,6 @@ func TestEachSettingIsASelect(t *testing.T) {
 	require.NotContains(t, values, "cluster")
 	values, _ = rows(people.Settings{Cluster: "gone"})
 	require.Contains(t, values, "cluster", "one that is gone can be left")
-	require.Equal(t, "none", quietWords(people.Settings{}, lang.EN))
-	require.Equal(t, "22:05–08:30 UTC", quietWords(people.Settings{QuietFrom: 22*60 + 5, QuietTo: 8*60 + 30, Zone: "UTC"}, lang.EN))
 }
 
 // Somebody is told who they are here, why, and what they may do.
@@ -254,8 +252,16 @@ func TestWhoAmI(t *testing.T) {
 		require.Equal(t, c.want, got, name)
 		require.Equal(t, c.next, len(d.Next) > 0, name)
 	}
-	doc := settingsDoc(people.Settings{Digest: true}, lang.EN)
-	require.Equal(t, view.Fact{Name: "Daily digest", Value: "every morning"}, doc.Sections[0].Facts[3])
+	doc := r.settingsDoc(people.Settings{Digest: true, QuietFrom: 22*60 + 5, QuietTo: 8*60 + 30, Zone: "UTC"}, lang.EN)
+	require.Equal(t, view.Facts{
+		{Name: "Language", Value: "as you write"},
+		{Name: "Call me", Value: "for every end"},
+		{Name: "Daily digest", Value: "every morning"},
+		{Name: "Quiet hours", Value: "22:05-08:30 UTC"},
+		{Name: "Time zone", Value: "UTC"},
+		{Name: "Cluster", Value: "prod"},
+	}, doc.Sections[0].Facts)
+	require.Equal(t, "无", r.settingsDoc(people.Settings{}, lang.ZH).Sections[0].Facts[3].Value)
 }
 
 // A link that signs in is given to a linked person, and to nobody else.

@@ -160,7 +160,7 @@ func (h *Handler) chooseSetting(ctx context.Context, a incoming.Ask, name string
 // showSettings answers with the settings and their selects.
 func (h *Handler) showSettings(a incoming.Ask, s people.Settings, l lang.Lang) []store.SlackMessage {
 	if a.Terminal != nil {
-		return h.cfg.Reply.Doc(a, settingsDoc(s, l), false)
+		return h.cfg.Reply.Doc(a, h.settingsDoc(s, l), false)
 	}
 	bs := append([]slack.Block{answer.Header(people.YourSettings.In(l))}, h.SettingRows(s, l)...)
 	return h.cfg.Reply.Blocks(a, people.YourSettings.In(l), bs, false)

@@ -1,9 +1,7 @@
 package profile
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
@@ -31,32 +29,15 @@ func (h *Handler) SetSettings(ctx context.Context, a incoming.Ask, c *ops.Call, 
 	return h.showSettings(a, s, s.LangOr(c.Lang))
 }
 
-// quietWords describes the quiet hours.
-func quietWords(s people.Settings, l lang.Lang) string {
-	if s.QuietFrom == s.QuietTo {
-		return textNone.In(l)
+// settingsDoc shows the settings where nothing can be pressed.
+func (h *Handler) settingsDoc(s people.Settings, l lang.Lang) view.Doc {
+	var facts []view.Fact
+	for _, c := range settingChoices {
+		facts = append(facts, view.Fact{Name: c.label.In(l), Value: c.shown(c.now(h, s), l)})
 	}
-	return fmt.Sprintf("%02d:%02d–%02d:%02d %s", s.QuietFrom/60, s.QuietFrom%60, s.QuietTo/60, s.QuietTo%60, s.Zone)
-}
-
-func settingsDoc(s people.Settings, l lang.Lang) view.Doc {
-	digest := "off"
-	if s.Digest {
-		digest = "on"
-	}
-	notify := cmp.Or(s.Notify, "all")
-	return view.Doc{Title: people.YourSettings.In(l), Sections: []view.Section{
-		{Facts: []view.Fact{
-			{Name: textLanguage.In(l), Value: cmp.Or(langNames[s.Lang], textAuto.In(l))},
-			{Name: textNotify.In(l), Value: notifyText[notify].In(l)},
-			{Name: textQuiet.In(l), Value: quietWords(s, l)},
-			{Name: textDigest.In(l), Value: digestText[digest].In(l)},
-			{Name: textCluster.In(l), Value: cmp.Or(s.Cluster, textNone.In(l))},
-		}},
-		{Heading: textHow.In(l), Items: []string{
-			"`settings language zh`", "`settings notify ends`", "`settings quiet 22:00-08:00 Asia/Shanghai`", "`settings digest on`",
-		}},
-	}}
+	return view.Doc{Title: people.YourSettings.In(l), Sections: []view.Section{{Facts: facts}, {Heading: textHow.In(l), Items: []string{
+		"`settings language zh`", "`settings notify ends`", "`settings quiet 22:00-08:00 Asia/Shanghai`", "`settings digest on`",
+	}}}}
 }
 
 // langNames are the languages' names in the languages themselves.

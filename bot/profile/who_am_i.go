@@ -29,7 +29,6 @@ var (
 	textByOp     = lang.Text{EN: "your operator's mapping", ZH: "管理员的映射"}
 	textCluster  = lang.Text{EN: "Cluster", ZH: "集群"}
 	textLanguage = lang.Text{EN: "Language", ZH: "语言"}
-	textNotify   = lang.Text{EN: "Notifications", ZH: "通知"}
 	textQuiet    = lang.Text{EN: "Quiet hours", ZH: "免打扰时段"}
 	textDigest   = lang.Text{EN: "Daily digest", ZH: "每日摘要"}
 	textAuto     = lang.Text{EN: "as you write", ZH: "跟随输入"}

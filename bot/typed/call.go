@@ -44,7 +44,7 @@ func Fill(op ops.Op, t Call) (any, error) {
 	if err := op.Words(in, words); err != nil {
 		return nil, err
 	}
-	if where, ok := in.(interface{ On(cluster string) }); ok && t.Cluster != "" {
+	if where, ok := in.(interface{ On(cluster string) }); ok {
 		where.On(t.Cluster)
 	}
 	if len(t.Blocks) > 0 && op.Name != "ask" {

@@ -107,6 +107,13 @@ func TestFlagsOfTheProgramAreNotOurs(t *testing.T) {
 	require.Equal(t, "a", f.Cluster)
 }
 
+// A value in a form is typed on the same keyboard as a sentence, and holds no sentence.
+func TestAValuesWidePunctuationIsNarrow(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "1:00:00 ~ 实验。一!", NarrowValue("１：００：００ ～ 实验。一！"))
+	require.Equal(t, "1：00", Narrow("１：００"))
+}
+
 func FuzzTypingNeverBreaksAnything(f *testing.F) {
 	for _, s := range []string{"a “b c” —d", "```x\ny```", "<http://a|b> &lt;", `"'`, "`", "\\\n"} {
 		f.Add(s)

@@ -20,7 +20,12 @@ func (t *document) checkMeaning(c Config) {
 		}
 		t.checkSite(at+".site", c.Clusters[name].Site)
 	}
-	if _, err := c.Slack.Approval.Life(); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(c.Notify)) {
+		if c.Notify[name].Kind == "" {
+			t.addFault("notify."+name+".kind", "", mustBeGiven, lang.Text{EN: "one of webhook, mail, feishu, dingtalk, wecom, teams, discord, mattermost", ZH: "可用值：webhook、mail、feishu、dingtalk、wecom、teams、discord、mattermost"})
+		}
+	}
+	if _, ok := c.Slack.Approval.Life(); !ok {
 		t.addFault("slack.approval.expires", c.Slack.Approval.Expires, lang.Text{EN: "is not a duration of a minute or more", ZH: "不是一分钟以上的时长"}, lang.Text{EN: "a duration such as 24h", ZH: "时长，例如 24h"})
 	}
 	seen := map[string]bool{}

@@ -154,18 +154,14 @@ type Approval struct {
 	Expires string `json:"expires,omitempty"`
 }
 
-// Life returns how long a request waits for a decision, or 0 for the default.
-func (a Approval) Life() (time.Duration, error) {
+// Life returns how long a request waits for a decision, or 0 for the default; ok is false where
+// that is no time to wait, which Load refuses.
+func (a Approval) Life() (d time.Duration, ok bool) {
 	if a.Expires == "" {
-		return 0, nil
+		return 0, true
 	}
 	d, err := time.ParseDuration(a.Expires)
-	if err != nil || d < time.Minute {
-		return 0, &ops.Error{
-			Code: ops.BadInput, Field: "slack.approval.expires", Message: lang.Text{EN: "%q is not a duration of a minute or more", ZH: "%q 不是一分钟以上的时长"}.With(a.Expires), Fix: lang.Text{EN: "a duration such as 24h", ZH: "例如 24h"},
-		}
-	}
-	return d, nil
+	return d, err == nil && d >= time.Minute
 }
 
 // Knowledge says what answers are based on besides the built-in cards. OPENAI_API_KEY

@@ -27,9 +27,6 @@ const (
 	Ask   = "ask"   // a call waits for an operator's approval
 )
 
-// Events lists all events.
-var Events = []string{Start, End, Fail, Alarm, Ask}
-
 // A Message is one piece of news.
 type Message struct {
 	// Key identifies the message permanently: a message with the same key is sent once.

@@ -105,13 +105,6 @@ func (n *Notifier) Run(ctx context.Context) {
 // has.
 func (n *Notifier) names() []string { return append(slices.Collect(maps.Keys(n.Targets)), "") }
 
-// Work sends what is due, once.
-func (n *Notifier) Work(ctx context.Context) {
-	for _, target := range n.names() {
-		n.sendDue(ctx, target)
-	}
-}
-
 // targetOf returns the target that a queued message's key names, or "" if the target no
 // longer exists.
 func (n *Notifier) targetOf(key string) (found string) {

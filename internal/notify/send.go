@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -35,23 +34,19 @@ type Target struct {
 	// mail's password.
 	SecretFile string `json:"secret_file,omitempty"`
 	// Events are start, end, fail, alarm and ask; without events: fail and alarm.
-	Events []string `json:"events,omitempty"`
+	Events []string `json:"events,omitempty" enum:"start,end,fail,alarm,ask"`
 	// Users are the cluster users whose jobs are reported; empty: everybody's.
 	Users []string `json:"users,omitempty"`
 	// Lang is en or zh.
-	Lang string `json:"lang,omitempty"`
+	Lang string `json:"lang,omitempty" enum:"en,zh"`
 	// From and To are mail's addresses.
 	From string   `json:"from,omitempty"`
 	To   []string `json:"to,omitempty"`
 }
 
-// Check refuses a target that could not be reached.
+// Check refuses a target whose address could not be reached.
 func (t Target) Check(field string) error {
 	bad := func(name string, message, fix lang.Text) error { return ops.InputError(field+"."+name, message, fix) }
-	kinds := append(slices.Sorted(maps.Keys(formats)), "mail")
-	if !slices.Contains(kinds, t.Kind) {
-		return bad("kind", lang.Text{EN: "%q is not a supported service", ZH: "不支持的通知服务 %q"}.With(t.Kind), lang.Same(strings.Join(kinds, ", ")))
-	}
 	address, err := t.address()
 	if err != nil {
 		return bad("url", lang.Said(err), lang.Text{EN: "url, or url_file: a file with mode 600", ZH: "填写 url，或 url_file（权限 600 的文件）"})
@@ -62,11 +57,6 @@ func (t Target) Check(field string) error {
 	}
 	if t.Kind == "mail" && (t.From == "" || len(t.To) == 0) {
 		return bad("to", lang.Text{EN: "mail needs from and to", ZH: "邮件需要 from 与 to"}, lang.Text{EN: "from: ops@example.org, to: [team@example.org]", ZH: "例如 from: ops@example.org, to: [team@example.org]"})
-	}
-	for _, e := range t.Events {
-		if !slices.Contains(Events, e) {
-			return bad("events", lang.Text{EN: "there is no event %q", ZH: "没有事件 %q"}.With(e), lang.Same(strings.Join(Events, ", ")))
-		}
 	}
 	return nil
 }

@@ -313,6 +313,24 @@ func (t *textWriter) records(tab Table) {
 // pad appends blanks to s up to width columns; a Chinese character takes two.
 func pad(s string, width int) string { return s + strings.Repeat(" ", max(0, width-lipgloss.Width(s))) }
 
+// Bars draws values as a row of bars, the smallest as the lowest one.
+func Bars(values []float64) string {
+	if len(values) == 0 {
+		return ""
+	}
+	bars := []rune("▁▂▃▄▅▆▇█")
+	low, high := slices.Min(values), slices.Max(values)
+	var row strings.Builder
+	for _, v := range values {
+		at := 0
+		if high > low {
+			at = int((v - low) / (high - low) * float64(len(bars)-1))
+		}
+		row.WriteRune(bars[at])
+	}
+	return row.String()
+}
+
 // Plainly replaces control and direction characters of s by a visible sign, so that
 // text from outside cannot affect a terminal. Tabs become blanks.
 func Plainly(s string) string {

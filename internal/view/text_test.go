@@ -223,3 +223,11 @@ func TestWhatIsEmptyIsNotAdded(t *testing.T) {
 	facts.Add(lang.ZH, "page", "网页", "https://x")
 	require.Equal(t, Facts{{"网页", "https://x"}}, facts)
 }
+
+func TestBarsAreAsHighAsTheirValues(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "▁▂▃▄▅▆▇█", Bars([]float64{0, 1, 2, 3, 4, 5, 6, 7}))
+	require.Equal(t, "▁▁", Bars([]float64{3, 3}))
+	require.Equal(t, "█▁▄", Bars([]float64{-2, -10, -6}))
+	require.Empty(t, Bars(nil))
+}

@@ -198,23 +198,11 @@ func (c *CLI) inspect(ctx context.Context, dir string, paths []string) (rsync bo
 
 // nulBase64 encodes words for a script's standard input, which carries no NUL.
 func nulBase64(words ...string) string {
-	var b strings.Builder
+	var b []byte
 	for _, w := range words {
-		b.WriteString(w)
-		b.WriteByte(0)
+		b = append(append(b, w...), 0)
 	}
-	return base64Lines([]byte(b.String()))
-}
-
-// base64Lines encodes raw in lines of 76 characters.
-func base64Lines(raw []byte) string {
-	var b strings.Builder
-	text := base64.StdEncoding.EncodeToString(raw)
-	for len(text) > 76 {
-		b.WriteString(text[:76] + "\n")
-		text = text[76:]
-	}
-	return b.String() + text + "\n"
+	return base64.StdEncoding.EncodeToString(b)
 }
 
 // matches reports whether the remote entry e equals f.
@@ -373,7 +361,7 @@ func (c *CLI) install(ctx context.Context, to string, pending, will syncRecord, 
 		if err != nil {
 			return err
 		}
-		_, err = c.bash(ctx, `cd -- "$1" && mkdir -p .megatron-ops && echo '*' >.megatron-ops/.gitignore && base64 -d >".megatron-ops/$2.new" && mv -f ".megatron-ops/$2.new" ".megatron-ops/$2"`, base64Lines(raw), 0, to, name)
+		_, err = c.bash(ctx, `cd -- "$1" && mkdir -p .megatron-ops && echo '*' >.megatron-ops/.gitignore && base64 -d >".megatron-ops/$2.new" && mv -f ".megatron-ops/$2.new" ".megatron-ops/$2"`, base64.StdEncoding.EncodeToString(raw), 0, to, name)
 		return err
 	}
 	if err := write("bringing", pending); err != nil {

@@ -425,7 +425,7 @@ func (c *CLI) sbatch(ctx context.Context, op string, s slurm.Submission, more ..
 		return result{}, err
 	}
 	if s.LogDir != "" {
-		if err := c.mkdir(ctx, absolute(s.LogDir, s.Dir)); err != nil {
+		if err := c.mkdir(ctx, Absolute(s.LogDir, s.Dir)); err != nil {
 			return result{}, &slurm.Error{Op: op, Msg: lang.Text{EN: "log directory: %s", ZH: "日志目录：%s"}.With(err), Kind: slurm.Rejected}
 		}
 	}
@@ -455,8 +455,8 @@ func (c *CLI) sbatch(ctx context.Context, op string, s slurm.Submission, more ..
 	return r, nil
 }
 
-// absolute returns path, which is relative to dir unless it is absolute.
-func absolute(path, dir string) string {
+// Absolute returns path, which is relative to dir unless it is absolute.
+func Absolute(path, dir string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}

@@ -30,7 +30,7 @@ func (c *CLI) Launch(ctx context.Context, l slurm.Launch) (slurm.JobID, error) {
 	if !slurm.IsJobID(string(l.Job)) {
 		return "", slurm.JobNotFound(l.Job)
 	}
-	base := absolute(l.Base, l.Dir)
+	base := Absolute(l.Base, l.Dir)
 	if err := c.mkdir(ctx, filepath.Dir(base)); err != nil {
 		return "", &slurm.Error{Op: op, Kind: slurm.Rejected, Msg: lang.Text{EN: "log directory: %s", ZH: "日志目录：%s"}.With(err)}
 	}

@@ -101,13 +101,7 @@ func tryLock(dir, token, suffix string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EINTR) {
-			break
-		}
-	}
-	if err == nil {
+	if err = Flock(f, syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
 		return f, nil
 	}
 	f.Close()
@@ -118,6 +112,16 @@ func tryLock(dir, token, suffix string) (*os.File, error) {
 		return nil, ErrNoLocks
 	}
 	return nil, lang.Text{EN: "lock %s: %s", ZH: "锁 %s：%s"}.Err(f.Name(), err)
+}
+
+// Flock is flock(2), called again where a signal interrupts it.
+func Flock(f *os.File, how int) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), how)
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
 }
 
 // ErrNoLocks is the error of a file system without locks.

@@ -337,7 +337,7 @@ func (r *REST) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, err
 		return "", slurm.Refused("submit", err)
 	}
 	if s.LogDir != "" {
-		if err := os.MkdirAll(absolute(s.LogDir, s.Dir), 0o777); err != nil {
+		if err := os.MkdirAll(Absolute(s.LogDir, s.Dir), 0o777); err != nil {
 			return "", &slurm.Error{Op: "submit", Kind: slurm.Rejected, Msg: lang.Text{EN: "log directory: %s", ZH: "日志目录：%s"}.With(err), Fix: lang.Text{
 				EN: "slurmrestd cannot create a directory: create it on the cluster, or use a shared file system",
 				ZH: "通过 slurmrestd 无法创建目录：请在集群上创建，或使用共享文件系统",

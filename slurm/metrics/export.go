@@ -13,14 +13,11 @@ import (
 // WriteCSV writes the run's iterations as a table with a header. A value that the run does not report
 // is an empty cell.
 func (r Run) WriteCSV(w io.Writer) error {
-	c := csv.NewWriter(w)
 	head := []string{"run", "iteration", "time", "consumed_samples", "global_batch_size"}
 	for _, s := range AllSeries {
 		head = append(head, s.Name)
 	}
-	if err := c.Write(head); err != nil {
-		return lang.Text{EN: "metrics of %s: %s", ZH: "%s 的指标：%s"}.Err(r.Name, err)
-	}
+	rows := [][]string{head}
 	for _, it := range r.Iterations {
 		row := []string{r.Name, strconv.Itoa(it.N), "", "", ""}
 		if it.Time != nil {
@@ -39,12 +36,12 @@ func (r Run) WriteCSV(w io.Writer) error {
 			}
 			row = append(row, cell)
 		}
-		if err := c.Write(row); err != nil {
-			return lang.Text{EN: "metrics of %s: %s", ZH: "%s 的指标：%s"}.Err(r.Name, err)
-		}
+		rows = append(rows, row)
 	}
-	c.Flush()
-	return c.Error()
+	if err := csv.NewWriter(w).WriteAll(rows); err != nil {
+		return lang.Text{EN: "metrics of %s: %s", ZH: "%s 的指标：%s"}.Err(r.Name, err)
+	}
+	return nil
 }
 
 // maxDrawn bounds the points of one line in a picture.

@@ -5,27 +5,12 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-var bars = []rune("▁▂▃▄▅▆▇█")
-
 // Sparkline draws a series as one line of at most width characters.
-func Sparkline(ps []Point, width int) string {
-	cells := downsample(ps, width)
-	if len(cells) == 0 {
-		return ""
-	}
-	low, high := span(cells)
-	var b strings.Builder
-	for _, v := range cells {
-		i := 0
-		if high > low {
-			i = int((v - low) / (high - low) * float64(len(bars)-1))
-		}
-		b.WriteRune(bars[i])
-	}
-	return b.String()
-}
+func Sparkline(ps []Point, width int) string { return view.Bars(downsample(ps, width)) }
 
 // downsample averages a series into at most n cells.
 func downsample(ps []Point, n int) (cells []float64) {

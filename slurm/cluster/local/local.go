@@ -28,6 +28,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
 // A Cluster is this machine in the role of a cluster. Create it with New.
@@ -69,7 +70,7 @@ func (c *Cluster) Submit(_ context.Context, s slurm.Submission) (slurm.JobID, er
 		return "", slurm.Refused("submit", err)
 	}
 	if s.LogDir != "" {
-		if err := os.MkdirAll(absolute(s.Dir, s.LogDir), 0o777); err != nil {
+		if err := os.MkdirAll(cluster.Absolute(s.LogDir, s.Dir), 0o777); err != nil {
 			return "", slurm.Refused("submit", lang.Text{EN: "log directory: %s", ZH: "日志目录：%s"}.Err(err))
 		}
 	}
@@ -83,15 +84,6 @@ func (c *Cluster) Submit(_ context.Context, s slurm.Submission) (slurm.JobID, er
 		return "", e
 	}
 	return id, c.store.startSupervisor(id)
-}
-
-// absolute returns path, which is relative to dir unless it is absolute; an empty path
-// stays empty.
-func absolute(dir, path string) string {
-	if path == "" || filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(dir, path)
 }
 
 // newSubmission returns the part of a submission that is stored.
@@ -167,9 +159,8 @@ func newRecords(id slurm.JobID, number int, sub submission) []record {
 	job := slurm.Job{
 		ID: id, Name: r.Name, User: sub.User, Account: r.Account, Partition: r.Partition, QOS: r.QOS,
 		State: slurm.Pending, Reason: "None", Nodes: []string{}, NumNodes: r.Nodes, GPUs: r.Nodes * r.GPUsPerNode,
-		SubmittedAt: &sub.At, WorkDir: cmp.Or(r.Chdir, sub.Dir), Comment: r.Comment, ArrayLimit: r.ArrayLimit,
+		SubmittedAt: &sub.At, WorkDir: cluster.Absolute(r.Chdir, sub.Dir), Comment: r.Comment, ArrayLimit: r.ArrayLimit,
 	}
-	job.WorkDir = absolute(sub.Dir, job.WorkDir)
 	if r.TimeLimit > 0 {
 		job.TimeLimitS = new(int64(r.TimeLimit / time.Second))
 	}

@@ -73,9 +73,7 @@ var readers = map[string]func(r *request, v string) error{
 		r.GPUsPerNode = -n // negative: deriveSizes divides it among the nodes
 		return err
 	},
-	"gpus-per-task":   func(r *request, v string) (err error) { r.GPUsPerTask, err = gpuCount(v); return err },
-	"ntasks-per-gpu":  func(*request, string) error { return nil },
-	"gpus-per-socket": func(*request, string) error { return nil },
+	"gpus-per-task": func(r *request, v string) (err error) { r.GPUsPerTask, err = gpuCount(v); return err },
 	"open-mode": func(r *request, v string) error {
 		r.Append = strings.HasPrefix(v, "a")
 		return nil

@@ -76,12 +76,11 @@ var stepValues = map[string]func(s *step, v string) error{
 		s.Wait = time.Duration(n) * time.Second
 		return err
 	},
-	"output":   func(s *step, v string) error { s.Output = v; return nil },
-	"error":    func(s *step, v string) error { s.Error = v; return nil },
-	"input":    func(s *step, v string) error { s.Input = v; return nil },
-	"chdir":    func(s *step, v string) error { s.Chdir = v; return nil },
-	"export":   func(s *step, v string) error { s.Export = v; return nil },
-	"job-name": func(*step, string) error { return nil },
+	"output": func(s *step, v string) error { s.Output = v; return nil },
+	"error":  func(s *step, v string) error { s.Error = v; return nil },
+	"input":  func(s *step, v string) error { s.Input = v; return nil },
+	"chdir":  func(s *step, v string) error { s.Chdir = v; return nil },
+	"export": func(s *step, v string) error { s.Export = v; return nil },
 	"gres": func(s *step, v string) error {
 		if v == "none" {
 			s.GPUs = 0
@@ -91,7 +90,6 @@ var stepValues = map[string]func(s *step, v string) error{
 	},
 	"gpus-per-node": func(s *step, v string) (err error) { s.GPUs, err = gpuCount(v); return err },
 	"gpus-per-task": func(s *step, v string) (err error) { s.GPUs, err = gpuCount(v); return err },
-	"gpus":          func(*step, string) error { return nil },
 	"time": func(s *step, v string) error {
 		d, ok := slurm.ParseDuration(v)
 		if !ok {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
 // On disk, DIR/jobs/ID holds one submission: script; submission.json (the request,
@@ -77,19 +78,10 @@ func withLock(path string, f func() error) error {
 		return err
 	}
 	defer l.Close()
-	if err := flock(l, syscall.LOCK_EX); err != nil {
+	if err := cluster.Flock(l, syscall.LOCK_EX); err != nil {
 		return lang.Text{EN: "lock %s: %s", ZH: "锁 %s：%s"}.Err(path, err)
 	}
 	return f()
-}
-
-func flock(f *os.File, how int) error {
-	for {
-		err := syscall.Flock(int(f.Fd()), how)
-		if !errors.Is(err, syscall.EINTR) {
-			return err
-		}
-	}
 }
 
 // acquire takes the lock at path for as long as this process lives; ok is false where
@@ -101,7 +93,7 @@ func acquire(path string) (held *os.File, ok bool, err error) {
 		return nil, false, err
 	}
 	for range 50 {
-		if err = flock(l, syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
+		if err = cluster.Flock(l, syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -124,7 +116,7 @@ func isHeld(path string) bool {
 		return false // nobody has ever taken the lock
 	}
 	defer l.Close()
-	return errors.Is(flock(l, syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+	return errors.Is(cluster.Flock(l, syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
 // nextID reserves n job numbers and returns the first. The caller must hold the lock.
