@@ -151,6 +151,8 @@ func TestRulesOnBothSidesOfTheirLimit(t *testing.T) {
 		{"rl-iterations-collect-again", "dense", "--grpo-iterations 0", megatron.Main, false},
 		{"rl-batch-within-collection", "dense", rl + "--grpo-group-size 1", megatron.Main, true},
 		{"rl-batch-within-collection", "dense", rl + "--grpo-group-size 1", megatron.V015, false},
+		{"rl-batch-within-collection", "dense", rl + "--grpo-group-size 1 --skip-train", megatron.Main, true},
+		{"rl-batch-within-collection", "dense", rl + "--grpo-group-size 1 --skip-train", megatron.V016, false},
 		{"rl-batch-within-collection", "dense", rl, megatron.Main, false},
 		{"rl-packing-bin-holds-sequence", "dense", rl + "--rl-use-sequence-packing --rl-sequence-packing-bin-size 1024", megatron.V015, true},
 		{"rl-packing-bin-holds-sequence", "dense", rl + "--rl-use-sequence-packing --rl-sequence-packing-bin-size 2048", megatron.V015, false},

@@ -40,7 +40,9 @@ func reinforcementRows() []row {
 		t("--global-batch-size must not exceed prompts × group size", "--global-batch-size 不能超过 提示数 × 组大小"),
 		t("a step cannot use more samples than one collection gives", "一步不能用掉比一次采样更多的样本"),
 		t("lower it, or raise --grpo-prompts-per-step", "减小它，或增大 --grpo-prompts-per-step"),
-		func(c *cfg) bool { return c.GlobalBatchSize.V > c.GrpoPromptsPerStep*c.GrpoGroupSize })
+		func(c *cfg) bool {
+			return (c.Release != megatron.V016 || !c.SkipTrain) && c.GlobalBatchSize.V > c.GrpoPromptsPerStep*c.GrpoGroupSize
+		}) // 0.16 then collects nothing
 	collected.source = "megatron/rl/rl_utils.py:2300"
 	iterations := t("--grpo-iterations must be above 0", "--grpo-iterations 必须大于 0")
 	once := t("give 1 or more", "取 1 或更大")

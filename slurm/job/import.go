@@ -151,6 +151,10 @@ func (m *importer) start() {
 		m.spec.GPUsPerNode = &n
 		m.note(st.Line, "gpus_per_node: "+strconv.Itoa(n), "no GPUs are asked for: one for each task of a node is taken", "脚本没有申请 GPU：按每个节点的任务数取值")
 	}
+	if m.withoutGPUs(st) {
+		m.spec.GPUsPerNode = new(0)
+		m.note(st.Line, "gpus_per_node: 0", "the file asks for no GPUs", "脚本没有申请 GPU")
+	}
 	if st.Container != nil {
 		m.container(st.Container)
 		m.noteOutsideContainer(st)
@@ -372,7 +376,7 @@ func (m *importer) noteOtherCommands() {
 			continue
 		}
 		words := script.Texts(c.Args)
-		if m.activates(words) {
+		if m.activates(words) || name == "kill" && slices.Contains(words, "-0") { // which only asks whether a process lives
 			continue
 		}
 		m.note(c.Line, strings.Join(words, " "), "this command is not imported: run it before submitting, in the image, or in the environment", "该命令没有导入：请在提交前、镜像内或环境中完成")

@@ -28,6 +28,9 @@ func (m *importer) options(options script.Options) {
 			*field = value
 		case o.Name == "nodes":
 			m.nodes(o, value)
+		case o.Name == "tres-per-node" && tresGPU.MatchString(value):
+			o.Name = "gres" // has the same effect
+			m.gpus(o, tresGPU.ReplaceAllString(value, "gpu"))
 		case o.Name == "gpus-per-node" || o.Name == "gres" || o.Name == "gpus" || o.Name == "gpus-per-task":
 			m.gpus(o, value)
 		case o.Name == "cpus-per-task":
@@ -98,7 +101,10 @@ func (m *importer) nodes(o script.Option, value string) {
 	}
 }
 
-var gpuCount = lazy.New(`^(?:gpu:)?(?:([A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)$`)
+var (
+	gpuCount = lazy.New(`^(?:gpu:)?(?:([0-9]*[A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)$`) // a kind may begin with a digit: 1080ti
+	tresGPU  = regexp.MustCompile(`^gres[/:]gpu\b`)
+)
 
 // gpus reads a request for GPUs in any of its forms, and sets the GPUs per node.
 func (m *importer) gpus(o script.Option, value string) {
@@ -130,26 +136,41 @@ func (m *importer) gpus(o script.Option, value string) {
 	}
 }
 
+// withoutGPUs reports whether the file asks for no GPUs for a program of one process: Slurm gives none.
+func (m *importer) withoutGPUs(st *script.Start) bool {
+	return m.spec.GPUsPerNode == nil && len(m.spec.Components) == 0 && m.job.Batch() && !st.Launcher.Forks() && !m.namesGPUs(st) &&
+		(m.cpuPlace() || !m.job.Options.Has("exclusive"))
+}
+
 // groupVariables are variables of a process group: a program that has one is a rank of it.
 var groupVariables = strings.Fields("RANK LOCAL_RANK WORLD_SIZE MASTER_ADDR CUDA_DEVICE_MAX_CONNECTIONS")
 
 // wholeNodes reports whether st starts ranks on nodes that are given whole: nothing names GPUs, and
 // the program is a training and not one for CPUs, such as the tokenization of a dataset.
 func (m *importer) wholeNodes(st *script.Start) bool {
-	given := slices.Clone(m.job.Options)
-	if st.Step != nil {
-		given = append(given, st.Step.Options...)
-	}
-	if m.spec.GPUsPerNode != nil || len(m.spec.Components) > 0 || slices.ContainsFunc(given, func(o script.Option) bool {
-		if slices.Contains([]string{"partition", "constraint", "qos", "account"}, o.Name) {
-			return strings.Contains(strings.ToLower(o.Text()), "cpu")
-		}
-		return strings.Contains(o.Name, "gpu") || o.Name == "gres" || strings.HasPrefix(o.Name, "tres-")
-	}) {
+	if m.spec.GPUsPerNode != nil || len(m.spec.Components) > 0 || m.cpuPlace() || m.namesGPUs(st) {
 		return false
 	}
 	return ownProgram(st.Program.Text()) || slices.ContainsFunc(groupVariables, func(name string) bool {
 		_, ok := st.Env.Env(name)
 		return ok
+	})
+}
+
+// cpuPlace reports whether the job asks for a partition, or the like, that is named after CPUs.
+func (m *importer) cpuPlace() bool {
+	return slices.ContainsFunc(m.job.Options, func(o script.Option) bool {
+		return slices.Contains([]string{"partition", "constraint", "qos", "account"}, o.Name) && strings.Contains(strings.ToLower(o.Text()), "cpu")
+	})
+}
+
+// namesGPUs reports whether an option of the job or of the step of st speaks of GPUs.
+func (m *importer) namesGPUs(st *script.Start) bool {
+	given := slices.Clone(m.job.Options)
+	if st.Step != nil {
+		given = append(given, st.Step.Options...)
+	}
+	return slices.ContainsFunc(given, func(o script.Option) bool {
+		return strings.Contains(o.Name, "gpu") || o.Name == "gres" || strings.HasPrefix(o.Name, "tres-")
 	})
 }

@@ -143,6 +143,13 @@ func (m *importer) variables(st *script.Start) {
 			m.set(name, value)
 		}
 	}
+	for _, c := range m.job.Choices {
+		if value, imported := m.spec.Env[c.Name]; c.Dropped && !imported && setByScript[c.Name] == fine && !isDenied(c.Name) {
+			m.note(c.Line, c.Name, "only a branch that is not taken sets it: it is not imported", "只有未采用的分支设置它：没有导入")
+		} else if taken, _ := c.Taken.Literal(); imported && !c.Default && taken == value {
+			m.note(c.Line, c.Name+"="+value, "branches set several values: this one is used", "分支中另有取值：这里取此值")
+		}
+	}
 }
 
 // addsToPath imports the folders of a value such as /opt/bin:$PATH as path. It

@@ -69,10 +69,35 @@ func (r *reader) branches(f frame, arms []func(frame), complete bool, node synta
 		f.sh.vars = start
 		return
 	}
+	if r.settling {
+		ends = r.oneArm(ends, complete)
+	}
 	f.sh.vars = ends[0]
 	for _, e := range ends[1:] {
 		f.sh.vars = r.merge(f.sh, f.sh.vars, e)
 	}
+}
+
+// oneArm returns the state at the end of the first arm that goes on, after the state before the
+// branch where no arm may run: no value of one arm meets a value of another. The job's Choices
+// list what the other arms set.
+func (r *reader) oneArm(ends []map[string]*Var, complete bool) []map[string]*Var {
+	first := 1
+	if complete {
+		first = 0
+	}
+	taken := ends[min(first, len(ends)-1)]
+	for _, end := range ends[min(first+1, len(ends)):] {
+		for _, name := range slices.Sorted(maps.Keys(end)) {
+			switch v, other := taken[name], end[name]; {
+			case v == nil && other.Exported:
+				r.choose(Choice{Name: name, Line: other.Line, Dropped: true})
+			case v != nil && v != other && !(!v.Array && !other.Array && sameValue(v.Value, other.Value)):
+				r.settled(name, v, nil)
+			}
+		}
+	}
+	return ends[:min(first+1, len(ends))]
 }
 
 // merge returns the variables after one of two branches ran, which left a and b.

@@ -14,12 +14,14 @@ type Choice struct {
 	// Default is true for the default of an expansion such as ${TP:-2}, and false for
 	// one of several values that branches assign.
 	Default bool
+	// Dropped is true for an environment variable that only a branch which Settle does not take sets.
+	Dropped bool
 }
 
 // Settle reads a script like Read, but chooses one value for each variable, as callers
 // that plan a job need. A variable that the file does not set has its default. A
 // variable that a branch changes has its value from before the branch, unless that is
-// empty. The job's Choices list the chosen values.
+// empty. Of several branches, only the first that goes on is read. The job's Choices list the chosen values.
 func Settle(name string, src []byte) *Script { return (&reader{settling: true}).file(name, src) }
 
 // settled chooses one of two states of a variable, preferring the first that is not
