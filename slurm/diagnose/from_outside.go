@@ -69,11 +69,12 @@ func (j *job) lastSignal() *scan.Event {
 // saysOver reports whether the log that was written last ends with a line after which its program writes no more: that it
 // failed, that it leaves with a status other than zero, or a shell's prompt.
 func (j *job) saysOver() bool {
+	silent := j.stalled()
 	newest := -1
 	for i, f := range j.src.Logs {
 		if len(j.files[i].Last) > 0 && (newest < 0 || f.Modified.After(j.src.Logs[newest].Modified)) {
 			newest = i
 		}
 	}
-	return newest >= 0 && j.files[newest].SaysOver() || slices.ContainsFunc(j.files, (*scan.Facts).AtPrompt)
+	return newest >= 0 && j.files[newest].SaysOver(silent) || slices.ContainsFunc(j.files, (*scan.Facts).AtPrompt)
 }
