@@ -9,14 +9,14 @@ import (
 
 // notZero matches an exit status other than zero, where no decimal point and no unit makes it another
 // number ("12 layers"). The status of an HTTP request is none.
-const notZero = `(?:-\d{1,3}|[1-9]\d?|1\d\d|255)(?:[^\w\s.,/%-]|[.,]?(?:\s*$|\s+(?:[^\sa-z]|\w+[=:]|(?:in|on|at|after|for|from|by|and|but)\b))|,\s)`
+const notZero = `(?:-\d{1,3}|[1-9]\d?|1\d\d|255)(?:[^\w\s.,/%-]|[.,]?(?:\s*$|\s+(?:[^\sa-z]|\w+[=:]|(?:in|on|at|after|for|from|by|and|but)\b))|[.,]\s)`
 
 // statusName matches the names that scripts give an exit status.
 const statusName = `(?:rc|(?:exit|return)[ _-]?(?:code|status|value))`
 
 // badEnd matches words of an end with a status that is not zero, or with the word for a failure: the
 // program is over, and its work is not done.
-var badEnd = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|ended|exited|over)\b.{0,40}?` +
+var badEnd = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|ended|exited|terminated|over)\b.{0,40}?` +
 	`\b(?:` + statusName + `|(?:with (?:an? )?)?(?:status|state|code)(?: code)?)\b` +
 	`[\s:=,'"(]*(?:(?:is|of|was)[\s:='"]*)?` +
 	`(?:` + notZero + `|(?:err(?:or)?|fail(?:ed|ure)?|abort(?:ed)?|cancel\w*|timeout|killed|non-?zero)\b)` +
@@ -74,7 +74,8 @@ var runFailed = lazy.New(`(?i)^\W*(?:(?:error|fatal|critical)\W+)?(?:(?:the|this
 	`(?:\W*$| with (?:an? )?(?:error|exception|exit|status|code|rc)\b)`)
 
 // ofPart matches words for one of many parts, or for what comes after a failure.
-var ofPart = lazy.New(`(?i)\b` + wholeRun + ` #?\d|\d+ (?:of|out of) \d|\b(?:will|skipped|ignored|next|again|attempt|goes on|non-?fatal|so far)\b|跳过|忽略|继续|重试|下一|第 ?\d`)
+var ofPart = lazy.New(`(?i)\b` + wholeRun + ` #?\d|\d+ (?:of|out of) \d|\b(?:will|skipped|ignored|next|again|attempt|goes on|non-?fatal|so far)\b` +
+	`|跳过|忽略|继续|重试|下一|第 ?\d`)
 
 // goesOn reports whether a line says what its program does in spite of a failure: "…, using the slow path".
 func goesOn(text string) bool {
