@@ -2,6 +2,7 @@ package diagnose_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
@@ -16,6 +17,7 @@ func TestAProgramLoggedWhyItLeaves(t *testing.T) {
 	const left = "srun: error: gpu7: task 0: Exited with exit code 1\n"
 	for name, c := range map[string]struct{ log, line string }{
 		"it says nothing more":           {complaint + left, "the tokenizer has 4"},
+		"another process was the cause":  {strings.ReplaceAll(complaint, "the model expects 6", "and rank 3 is unavailable") + left, "the tokenizer has 4"},
 		"it says how it could be mended": {complaint + "    give --special-tokens 6\n" + left, "the tokenizer has 4"},
 		"a profiler started it":          {complaint + "    in the trainer\n\nThe program exited with code 1\nSaving the report\n", "the tokenizer has 4"},
 		"it goes on":                     {complaint + "2026-06-01 10:00:02,300 - trainer - INFO - reading on\n" + left, "exit code 1"},
@@ -31,7 +33,11 @@ func TestAProgramLoggedWhyItLeaves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := diagnosetest.Old(t, "[INFO] reading the settings of the run\n"+c.log)
-			require.Equal(t, outcome.UnknownExit, r.Class)
+			class := outcome.UnknownExit
+			if strings.Contains(c.line, "tokenizer") && !strings.Contains(c.log, "unavailable") {
+				class = outcome.UserException
+			}
+			require.Equal(t, class, r.Class)
 			require.Contains(t, r.RootLine, c.line)
 		})
 	}
@@ -57,7 +63,7 @@ func TestAnExceptionThatOnlyItsWordsTell(t *testing.T) {
 		require.Equal(t, class, r.Class, words)
 		require.Contains(t, r.RootLine, words)
 		r = diagnosetest.Old(t, "[INFO] reading the settings\n"+level+words+"\nsrun: error: gpu7: task 0: Exited with exit code 1\n")
-		require.Equal(t, class, r.Class, words)
+		require.Equal(t, outcome.UserException, r.Class, words)
 		require.Contains(t, r.RootLine, words)
 	}
 	r := diagnosetest.Old(t, "[INFO] reading the settings\n[INFO] plotting without it: name 'nseqs' is not defined\n")

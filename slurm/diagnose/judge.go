@@ -422,7 +422,7 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 		class = outcome.UnknownExit // a sentence that names a symptom proves nothing
 	}
 	v := verdict{class: class, event: j.ownReason(heavy, live), others: left[:min(3, len(left))], why: "nothing says why"}
-	if e := j.endedFromOutside(left); e != nil && onlyHints && class == outcome.UnknownExit && !j.given.slurmSays() {
+	if e := j.endedFromOutside(left); e != nil && class == outcome.UnknownExit && !j.given.slurmSays() {
 		v.class, v.event = outcome.SlurmCancelled, e
 		return v, true
 	}

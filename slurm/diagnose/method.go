@@ -43,8 +43,8 @@ var method = []Step{
 		"没有更明确的日志时，以 Slurm 记录的作业状态为准。")},
 	{report.OwnWords, said(
 		"A rank that left with an exit code of its own, and a last statement that says why: a sentence that it alone wrote, on its standard error or below its prefix, as Python's "+
-			"sys.exit(message) writes it, or an error of its own that it logged as critical or fatal.",
-		"某个 rank 以自己的退出码退出，且最后一条输出说明了原因：只有它写下的一句话（在其标准错误上，或带有其前缀；如 Python 的 sys.exit(message)），或以 critical、fatal 级别记录的自身错误。")},
+			"sys.exit(message) writes it, or an error of its own that it logged last.",
+		"某个 rank 以自己的退出码退出，且最后一条输出说明了原因：只有它写下的一句话（在其标准错误上，或带有其前缀；如 Python 的 sys.exit(message)），或最后记录的一条自身错误。")},
 	{"only the network complained", said(
 		"Where only the network between ranks complained: the earliest error of InfiniBand, sockets or rendezvous, unless the run went on after it.",
 		"只有 rank 之间的网络报错时：取最早的 InfiniBand、套接字或 rendezvous 错误，除非之后训练仍在推进。")},
@@ -63,8 +63,8 @@ var method = []Step{
 		"进程无声退出：给出退出码或信号，以及该 rank 最后的输出。")},
 	{"no progress", said(
 		"A running job that has been silent for longer than fifteen of its own iterations and at least ten minutes (twenty while it saves, loads, "+
-			"evaluates or builds) hangs. From five iterations on, the report says that it may hang.",
-		"运行中的作业若静默时间超过其自身 15 次迭代且至少 10 分钟（保存、加载、评估或构建期间为 20 分钟），判为挂起；超过 5 次迭代即提示可能挂起。")},
+			"evaluates or builds) hangs, unless its last line tells of a failure. From five iterations on, the report says that it may hang.",
+		"运行中的作业若静默时间超过其自身 15 次迭代且至少 10 分钟（保存、加载、评估或构建期间为 20 分钟），判为挂起，除非最后一行报告失败；超过 5 次迭代即提示可能挂起。")},
 	{"finished", said(
 		"A message that the run completed, a counter that reached its end, Slurm's COMPLETED or exit code 0. A line that a log repeats after "+
 			"every round of its work, with other numbers, is not an end.",

@@ -50,6 +50,12 @@ func TestWhatAFreshLogSaysOfItsEnd(t *testing.T) {
 		"训练失败，退出码 1":                                   outcome.UnknownExit,
 		"Pipeline aborted.":                            outcome.UnknownExit,
 		"FATAL: cannot read shard 17":                  outcome.UnknownExit,
+		"FATAL: no fused kernel, using fallback path":  outcome.Running,
+		"FATAL: cannot read the config, exiting":       outcome.UnknownExit,
+		"Evaluation run failed":                        outcome.Running,
+		"ERROR: evaluation failed":                     outcome.Running,
+		"Benchmark cancelled":                          outcome.Running,
+		"Training run failed":                          outcome.UnknownExit,
 	} {
 		file := filepath.Join(t.TempDir(), "slurm-7.out")
 		require.NoError(t, os.WriteFile(file, []byte(steps+last+"\n"), 0o644))
@@ -57,6 +63,23 @@ func TestWhatAFreshLogSaysOfItsEnd(t *testing.T) {
 		r, err := diagnose.Path(context.Background(), file, diagnose.Context{})
 		require.NoError(t, err)
 		require.Equal(t, class, r.Class, "%s: %s", last, r.Why)
+	}
+}
+
+// The same, hours after its last line: the job does not hang if that line tells of a failure and of nothing that comes next.
+func TestASilentJobThatToldOfAFailureHasEnded(t *testing.T) {
+	for last, class := range map[string]string{
+		"make: *** [train] Error 1":           outcome.UnknownExit,
+		"torchrun failed":                     outcome.UnknownExit,
+		"script failed with exit code 3":      outcome.UnknownExit,
+		"Evaluation run failed":               outcome.UnknownExit,
+		"evaluation failed, trying the next":  outcome.Hang,
+		"could not read shard 3, skipping it": outcome.Hang,
+		"saving the checkpoint":               outcome.Hang,
+	} {
+		age := int64(3 * 3600)
+		r := diagnosetest.With(t, stepsAt(6000, 0, 6, 12, 18)+last+"\n", diagnose.Context{SecondsSinceLastWrite: &age})
+		require.Equal(t, class, r.Class, last)
 	}
 }
 
@@ -77,7 +100,12 @@ func TestAProcessThatWasToldToEndHasNotSucceeded(t *testing.T) {
 		done + "Saved the model to out\n+ kill 4711\n" + told:                                                 outcome.Success,
 		"Loading model\n" + strings.Repeat("the loss is 0.3\nwrote metrics to out/metrics.json\n", 20) + told: outcome.SlurmCancelled,
 		done + "+ kill -0 4711\n" + told:                                                                      outcome.SlurmCancelled,
-		"Loading model\nReceived 3 signals\nSaved the config\nTraining completed successfully\n":              outcome.Success,
+		"Loading model\nCaught SIGTERM, saving partial results\npartial results saved\n":                      outcome.SlurmCancelled,
+		"Loading model\npartial results saved\n" + told:                                                       outcome.SlurmCancelled,
+		done + "Terminated\n": outcome.SlurmCancelled,
+		done + "/var/spool/job7/slurm_script: line 9: 4711 Terminated              python train.py\n": outcome.SlurmCancelled,
+		"Loading model\nTraining completed successfully\nTerminated\n":                                outcome.Success,
+		"Loading model\nReceived 3 signals\nSaved the config\nTraining completed successfully\n":      outcome.Success,
 	} {
 		r := diagnosetest.With(t, log, diagnose.Context{JobState: "ENDED"})
 		require.Equal(t, class, r.Class, log)
@@ -93,6 +121,55 @@ func TestAProcessThatWasToldToEndHasNotSucceeded(t *testing.T) {
 	}
 }
 
+// A signal ends a launcher, which leaves with 1; no line says who sent it. Where Slurm tells, that counts.
+func TestWhoEndedALauncherIsNotInvented(t *testing.T) {
+	told := "epoch 1 step 7 loss 2.7\n" + strings.ReplaceAll("W0302 10:12:11.201000 17 torch/distributed/elastic/agent/server/api.py:704] ", "17", "77") +
+		"Received Signals.SIGTERM death signal, shutting down workers\n" +
+		diagnosetest.Raised("torch.distributed.elastic.multiprocessing.api.SignalException: Process 77 got signal: 15")
+	const left = "srun: error: n1: task 0: Exited with exit code 1\n"
+	for log, c := range map[string]struct{ class, says string }{
+		told:        {outcome.SlurmCancelled, "no line says who sent it"},
+		told + left: {outcome.SlurmCancelled, "no line says who sent it"},
+		left + told: {outcome.UnknownExit, ""},
+		told + "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-03-02T10:12:11 DUE TO PREEMPTION ***\n" + left: {outcome.SlurmPreempted, "reempted"},
+		"slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-03-02T10:12:11 DUE TO TIME LIMIT ***\n" + told + left: {outcome.SlurmTimeLimit, "ime limit"},
+	} {
+		r := diagnosetest.Old(t, log)
+		require.Equal(t, c.class, r.Class, log)
+		require.Contains(t, r.Summary, c.says, log)
+	}
+}
+
+// What a script's trap writes comes at any end of the script.
+func TestATrapsWordsAreNoEnd(t *testing.T) {
+	steps := "+ trap 'cleanup 7' EXIT\n+ python train.py\n" + diagnosetest.Rounds(8, "epoch 1 step {n} loss 2.{n}\n")
+	const trap = "+ cleanup 7\n+ rm -rf /tmp/7\n+ echo 'job done'\njob done\n"
+	for log, class := range map[string]string{
+		steps + trap:                            outcome.UnknownExit,
+		steps + "Terminated\n" + trap:           outcome.SlurmCancelled,
+		steps + "Training complete.\n" + trap:   outcome.Success,
+		steps + "+ echo 'job done'\njob done\n": outcome.Success,
+	} {
+		require.Equal(t, class, diagnosetest.Old(t, log).Class, log)
+	}
+}
+
+// The tests that a job ran failed, whatever its script wrote after them.
+func TestAJobsTestsThatFailed(t *testing.T) {
+	steps := diagnosetest.Rounds(8, "epoch 1 step {n} loss 2.{n}\n")
+	for log, class := range map[string]string{
+		steps + "==== 2 failed, 14 passed in 3.21s ====\n":           outcome.UserException,
+		steps + "2 failed, 14 passed, 1 warning in 3.21s\nDone.\n":   outcome.UserException,
+		steps + "==== 2 failed in 62.10s (0:01:02) ====\njob done\n": outcome.UserException,
+		steps + "FAILED (failures=2)\nElapsed time: 12 s\n":          outcome.UserException,
+		steps + "==== 14 passed in 3.21s ====\n":                     outcome.Success,
+		steps + "12 of 500 episodes failed, success rate 97.6%\n":    outcome.Success,
+	} {
+		r := diagnosetest.Old(t, log)
+		require.Equal(t, class, r.Class, log)
+	}
+}
+
 // A loop is followed by a line that tells of a failure, which is no result of it.
 func TestAFailureBehindALoopIsNoResult(t *testing.T) {
 	steps := "Job starts\nLoading the words\n" + diagnosetest.Rounds(8, "epoch 1 step {n} loss 2.{n}\n")
@@ -103,6 +180,8 @@ func TestAFailureBehindALoopIsNoResult(t *testing.T) {
 		"Job ended at Fri Nov 27 01:08:00 UTC 2026, failed":                                                                 outcome.UnknownExit,
 		"END: rc=1 elapsed=3121s":                                                                                           outcome.UnknownExit,
 		"Status=FAILED duration=3121s":                                                                                      outcome.UnknownExit,
+		"Mar  2 10:19:40 n3 kernel: NVRM: Xid (PCI:0000:3b:00): 43, pid=2222, name=python, Ch 00000008":                     outcome.UnknownExit,
+		"[rank: 1] Child process with PID 77 terminated with code 1. Forcefully terminating all other processes":            outcome.UnknownExit,
 		"solver status: 2, gap 0.01":                                                                                        outcome.Success,
 		"mean absolute error: 0.31":                                                                                         outcome.Success,
 		"failed: 0, accuracy: 0.93":                                                                                         outcome.Success,

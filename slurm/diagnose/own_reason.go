@@ -68,13 +68,13 @@ func (j *job) departure(rank int, like *scan.Event) (said *scan.Event, left bool
 }
 
 // logged judges the end of a process whose last statement is an error that it logged. It is an exception if the error
-// has Python's words for one, or is nothing but its name, or a level above error, with which programs end themselves, unless it tells of an outside cause.
+// has Python's words for one, or is nothing but its name; or if a launcher reports that the process then left by itself, unless it tells of an outside cause.
 func (j *job) logged(v verdict) verdict {
 	if v.class != outcome.UnknownExit || v.event == nil || v.event.Agent {
 		return v
 	}
 	says := python.Says(v.event.Text)
-	fatal := v.why == "nothing says why" && fatalLevel.MatchString(v.event.Text) && !outside.MatchString(v.event.Text) &&
+	fatal := v.why == "nothing says why" && scan.ErrorLevel.MatchString(v.event.Text) && !outside.MatchString(v.event.Text) &&
 		(v.event.Tag.Rank < 0 || v.event.Tag.Rank == v.event.Rank)
 	switch {
 	case python.Alone(v.event.Text) && !peerErrors.MatchString(v.event.Text):
@@ -88,13 +88,10 @@ func (j *job) logged(v verdict) verdict {
 	return v
 }
 
-// fatalLevel matches the levels above error, before a message.
-var fatalLevel = lazy.On("FATAL|CRITICAL", `(?:^|[\s\[|:(-])(?:FATAL|CRITICAL)(?:[\]:|)]| -|\s)`)
-
 // outside matches what happens to a process from outside, or to another one: its watcher may log that as fatal.
 var outside = lazy.New(`(?i)\b(?:signal|SIG[A-Z]{2,5}|kill(?:ed|ing)?|died|dead|lost|losing|gone|vanished|crash(?:ed)?|unreachable|unresponsive|` +
 	`not respond\w*|disconnect\w*|heartbeats?|timeout|timed[ -]out|preempt\w*|evict\w*|peers?|nodes?|workers?|child(?:ren)?|subprocess|nccl|xid|ecc|` +
-	`exit(?:ed)?[ _-]?(?:code|status|with)|return(?:ed)?(?:[ _-]code)? -?\d+|out of memory|oom|connection)\b|信号|杀死|终止|超时|节点|断开|失联|内存不足|抢占`)
+	`exit(?:ed)?[ _-]?(?:code|status|with)|return(?:ed)?(?:[ _-]code)? -?\d+|out of memory|oom|connect\w*|unavailable)\b|信号|杀死|终止|超时|节点|断开|失联|内存不足|抢占`)
 
 // loggedBefore reports whether a program logged such an error before and went on, as one does that skips the
 // items it cannot process.

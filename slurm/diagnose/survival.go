@@ -389,7 +389,8 @@ func (j *job) ranAnyway(e *scan.Event, live []*scan.Event) bool {
 	if _, diverged := j.badNumbers(live); diverged || j.succeeded() || j.endsWell() && j.after(e) == wentOn {
 		return true
 	}
-	if (e.Class == outcome.EnvLaunch || e.Class == outcome.Filesystem) && j.launched(live) || e.Class == outcome.EnvLaunch && j.otherLogWorked(e) {
+	if (e.Class == outcome.EnvLaunch || e.Class == outcome.Filesystem && !storageLost.MatchString(e.Text)) && j.launched(live) ||
+		e.Class == outcome.EnvLaunch && j.otherLogWorked(e) {
 		return true
 	}
 	if informational.MatchString(e.Text) &&
@@ -415,6 +416,10 @@ func (j *job) ranAnyway(e *scan.Event, live []*scan.Event) bool {
 	}
 	return false
 }
+
+// storageLost matches the system's words for a file system that does not answer, which all programs of the node meet. Other
+// errors of files concern one command.
+var storageLost = lazy.New(`(?i)(?:input/output error|stale file handle|transport endpoint (?:shutdown|is not connected))\W*$`)
 
 // informational matches a script's message about a missing command that it calls only for information:
 // no program needs it.

@@ -80,7 +80,7 @@ func TestWhatCameAfterDecides(t *testing.T) {
 		},
 		"a site's account of a job that was at its work": {summed[:len(summed)/2] + account, outcome.UnknownExit},
 		"a part that is done":                            {"Start inference on 900 batches\nInference done 11/900. 0.07 s/iter\nInference done 67/900. 0.08 s/iter\n", outcome.UnknownExit},
-		"a module that a logger lacked":                  {"No module named 'hiddenlayer'\n" + strings.Repeat("Epoch:  3\nval loss of it: 0.2\n", 40) + "Terminated\n", outcome.UnknownExit},
+		"a module that a logger lacked":                  {"No module named 'hiddenlayer'\n" + strings.Repeat("Epoch:  3\nval loss of it: 0.2\n", 40) + "Terminated\n", outcome.SlurmCancelled},
 		"a command that shows things only":               {lost + one, outcome.UnknownExit},
 		"a command that is run":                          {"slurm_script: line 14: python3: command not found\n" + one, outcome.EnvLaunch},
 		"an exception that a simulation's rows follow":   {raised + strings.Repeat("      818727           539.20537        978.75209    0:00:33\n", 60) + "Exiting simulation.\n", outcome.Success},

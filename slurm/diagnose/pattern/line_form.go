@@ -48,7 +48,7 @@ func isTable(line string) bool {
 	case '+':
 		return strings.HasPrefix(line, "+-") || strings.HasPrefix(line, "+=")
 	case '=':
-		return strings.HasPrefix(line, "===")
+		return strings.HasPrefix(line, "===") && !testsFailed.MatchString(line)
 	case '-':
 		return strings.HasPrefix(line, "---") && !strings.Contains(line, "signal")
 	case '*':
@@ -122,6 +122,11 @@ var (
 	// reason.
 	failedAll = lazy.New(`(?i)\bfailed with .*\bno error$`)
 )
+
+// testsFailed matches pytest's and unittest's count of the tests that failed: their program leaves with 1.
+var testsFailed = lazy.On("failed|FAILED", testsFailedForm)
+
+const testsFailedForm = `^=* ?\d+ failed\b.* in \d[\d.]*s\b|^FAILED \((?:failures|errors)=\d`
 
 // errorForm matches the forms in which programs report an error.
 var errorForm = lazy.New(`^\S*/\S+: ` + // a program's path

@@ -24,8 +24,10 @@ var gpuPatterns = []pattern{
 	// is bad; a GPU that does not answer may have a bad peer.
 	{outcome.GPUHardware, Fact, oneOf("node-check: "), `\bnode-check: host=\S+ gpu=\d+ status=bad step=memory`},
 	{outcome.NCCLConnection, Fact, oneOf("node-check: "), `\bnode-check: host=\S+ gpu=\d+ status=bad step=nccl`},
-	{outcome.GPUHardware, Fact, oneOf("xid"), `\bxid\b[^:]*(\([^)]*\))?:? *(46|48|54|58|60|62|63|64|74|79|80|81|92|94|95|96|97|98|109|110|119|120|121|122` +
-		`|123|124|125|136|137|140|142|143|144|145|146|147|148|149|150|151|154|155|156|157|158|160|161|162|163|164|165|166|167|168|169|170|171|172)\b`},
+	{outcome.GPUHardware, Fact, oneOf("xid"), `\bxid\b[^:]*(\([^)]*\))?:? *(46|48|54|58|60|61|62|63|64|74|79|80|81|94|95|96|97|98|109|110|119|120|122` +
+		`|123|124|125|136|140|142|143|144|145|146|147|148|149|150|151|154|155|156|158|160|162|163|164|165|166|167|168|169|170|171|172)\b`},
+	// The driver repaired these, or counts them; NVIDIA's catalogue says to ignore them. They explain an end only if nothing else does.
+	{outcome.GPUHardware, Death, oneOf("xid"), `\bxid\b[^:]*(\([^)]*\))?:? *(92|121|137|157|161)\b`},
 	{outcome.GPUHardware, Fact, oneOf("fallen off the bus|gpu is lost|unable to determine the device handle|gpu requires reset|gpu reset required" +
 		"|rminitadapter failed|gpu access blocked|row remapping failure|row remap failure|row remapper failure|double bit ecc|double-bit ecc" +
 		"|nvswitch fatal|sxid|gpu_is_lost|reset required"), ``},

@@ -199,4 +199,5 @@ var pythonPatterns = []pattern{
 	{outcome.CheckpointLoad, Specific + 4, oneOf("iter_0|.distcp|model_optim_rng|latest_checkpointed_iteration|mp_rank_|common.pt|distrib_optim|.safetensors" +
 		"|metadata.json|.metadata"), `(filenotfounderror|runtimeerror|eoferror|oserror|exception|valueerror|keyerror).*(no such file|not found` +
 		`|does not exist|corrupt|missing|truncat|incomplete)`},
+	{outcome.UserException, Generic, oneOf("failed"), testsFailedForm},
 }

@@ -15,7 +15,7 @@ var slurmPatterns = []pattern{
 		`due to requeue|(job|is|was|been|being) preempted|preempted by|(job|step) \S* ?(has been |was |is being )?requeued`,
 	},
 	{outcome.SlurmPreempted, Ended + 2, oneOf("preempted"), `(srun|salloc|slurm\w*): .*\b(job|step)(id=| )\S+ (has been|was|is being) preempted`},
-	{outcome.SlurmNodeFail, Ended + 5, oneOf("due to node failure|node failure on|node_fail|due to node fail"), `due to node fail|node failure on|\bnode_fail\b`},
+	{outcome.SlurmNodeFail, Ended + 5, oneOf("due to node |node failure on|node_fail"), `due to node (\S+ )?fail|node failure on|\bnode_fail\b`},
 	{
 		outcome.SlurmNodeFail, Ended + 2, oneOf("a node failed|a node has failed|a node died|a node has died"),
 		`^(\S+: )*a node (has )?(failed|died)\b`,
@@ -34,7 +34,7 @@ var slurmPatterns = []pattern{
 	{
 		outcome.SlurmNodeFail, Specific + 7, oneOf("launch failed|task launch for"),
 		launchFailed + `.*(communication connection|socket timed out|connection refused|no route to host|not responding|node failure|unable to contact` +
-			`|zero bytes|job credential expired|invalid job credential|error configuring interconnect|plugin init|user not found)`,
+			`|transport endpoint|zero bytes|job credential expired|invalid job credential|error configuring interconnect|plugin init|user not found)`,
 	},
 	{outcome.SlurmNodeFail, Specific + 7, oneOf("error: node failure on|prolog failure on node"), `^\S*\s*(salloc|srun|sbatch): (error: )?(node|prolog) failure on`},
 	{

@@ -60,11 +60,10 @@ var lineSpecific = []struct {
 			"read-only (mode \"r\"); if nobody writes it, set HDF5_USE_FILE_LOCKING=FALSE.",
 		"HDF5 会锁定其打开的文件：另有进程正打开此文件，或文件系统不支持锁。只让一个进程写入，其余以只读方式（mode \"r\"）打开；若无人写入，可设置 HDF5_USE_FILE_LOCKING=FALSE。",
 	)}, nil},
-	{outcome.UnknownExit, lazy.New(`(?i)\breceived \S+ death signal\b`), said("a launcher was told to end", "启动器被信号终止"), []lang.Text{said(
-		"The signal came from outside of the launcher: a person, a node's health check or drain, a preemption, or srun after another task had failed. See `sacct -j JOBID` and "+
-			"`scontrol show node NODE` (Reason), or ask the administrators.",
-		"信号来自启动器之外：有人操作、节点健康检查或 drain、抢占，或另一任务失败后由 srun 发出。可查看 `sacct -j JOBID`、`scontrol show node NODE`（Reason），或询问管理员。",
+	{outcome.UserException, lazy.New(`^=* ?\d+ failed\b|^FAILED \(`), said("tests failed", "测试未通过"), []lang.Text{said(
+		"The report above the line shows each failed test; `pytest --lf` runs them alone.", "该行之前的报告列出了每个失败的测试；`pytest --lf` 可只运行它们。",
 	)}, nil},
+	{outcome.UnknownExit, lazy.New(`(?i)\breceived \S+ death signal\b`), said("a launcher was told to end", "启动器被信号终止"), []lang.Text{sentBy}, nil},
 	{outcome.NodeCountMismatch, lazy.New(`(?i)not enough slots available`), lang.Text{}, []lang.Text{said(
 		"mpirun has as many slots as the job has tasks: ask for as many tasks (--ntasks-per-node) as -np says, or start fewer.",
 		"mpirun 的 slot 数等于作业的任务数：申请与 -np 相同的任务数（--ntasks-per-node），或减少启动的进程。",
@@ -128,6 +127,13 @@ var stateSpecific = []struct {
 	{outcome.Running, "suspended", said("suspended", "已暂停（suspend）")},
 }
 
+// sentBy is the advice on a signal of which no line says who sent it.
+var sentBy = said(
+	"The signal came from outside of the program: a person, a time limit, a node's health check or drain, a preemption, or srun after another task had failed. See "+
+		"`sacct -j JOBID` and `scontrol show node NODE` (Reason), or ask the administrators.",
+	"信号来自程序之外：有人操作、时间限制、节点健康检查或 drain、抢占，或另一任务失败后由 srun 发出。可查看 `sacct -j JOBID`、`scontrol show node NODE`（Reason），或询问管理员。",
+)
+
 // OwnWords is the Why of a process that ended itself and said why, without an exception.
 const OwnWords = "its own words"
 
@@ -155,6 +161,10 @@ func (r Report) classInfo() (c outcome.Class, asks []string) {
 			"The line is the program's own: do what it says; its words, searched for in the program's code, show what was checked.",
 			"这一行是程序自己的说明：照其所说处理；在程序代码中搜索这句话，可找到对应的检查。",
 		)}
+		return c, nil
+	}
+	if r.Class == outcome.SlurmCancelled && r.Why == "nothing says why" {
+		c.Name, c.Advice = said("a signal told it to end, and no line says who sent it", "被信号终止，日志未说明由谁发出"), []lang.Text{sentBy}
 		return c, nil
 	}
 	for _, w := range lineSpecific {

@@ -34,6 +34,7 @@ var xids = map[int]xid{
 	43:  {said("the GPU stopped processing after the program's own error", "程序自身出错后 GPU 停止处理"), looksCode},
 	45:  {said("preemptive clean-up after another error", "因先前错误而进行的清理"), looksCode},
 	48:  {said("double-bit ECC error that cannot be corrected", "无法纠正的双比特 ECC 错误"), resetGPU},
+	61:  {said("the GPU's internal micro-controller hit a breakpoint", "GPU 内部微控制器触发断点"), resetGPU},
 	62:  {said("the GPU's internal micro-controller halted", "GPU 内部微控制器停止"), swapGPU},
 	63:  {said("a row of memory was remapped or a page retired; it takes effect at the next reset", "显存行重映射或页退役，重置后生效"), watchGPU},
 	64:  {said("row remapping or page retirement failed", "显存行重映射或页退役失败"), swapGPU},
@@ -47,6 +48,7 @@ var xids = map[int]xid{
 	121: {said("corrected error of the link between GPUs and CPU (C2C)", "CPU 与 GPU 互连（C2C）的可纠正错误"), watchGPU},
 	140: {said("ECC error that could not be recovered from", "无法恢复的 ECC 错误"), resetGPU},
 	145: {said("NVLink error that ended the traffic", "导致通信中断的 NVLink 错误"), checkLink},
+	154: {said("the driver asks for the recovery that the line names", "驱动要求执行该行所写的恢复操作"), resetGPU},
 	149: {said("NVLink error of the network link", "NVLink 网络链路错误"), checkLink},
 }
 

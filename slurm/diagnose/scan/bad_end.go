@@ -9,14 +9,14 @@ import (
 
 // notZero matches an exit status other than zero, where no decimal point and no unit makes it another
 // number ("12 layers"). The status of an HTTP request is none.
-const notZero = `(?:-\d{1,3}|[1-9]\d?|1\d\d|255)(?:[^\w\s.,/%-]|[.,]?(?:\s*$|\s+(?:[^\sa-z]|\w+[=:]|(?:in|on|at|after|for|from|by|and|but)\b))|,\s)`
+const notZero = `(?:-\d{1,3}|[1-9]\d?|1\d\d|255)(?:[^\w\s.,/%-]|[.,]?(?:\s*$|\s+(?:[^\sa-z]|\w+[=:]|(?:in|on|at|after|for|from|by|and|but)\b))|[.,]\s)`
 
 // statusName matches the names that scripts give an exit status.
 const statusName = `(?:rc|(?:exit|return)[ _-]?(?:code|status|value))`
 
 // badEnd matches words of an end with a status that is not zero, or with the word for a failure: the
 // program is over, and its work is not done.
-var badEnd = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|ended|exited|over)\b.{0,40}?` +
+var badEnd = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|ended|exited|terminated|over)\b.{0,40}?` +
 	`\b(?:` + statusName + `|(?:with (?:an? )?)?(?:status|state|code)(?: code)?)\b` +
 	`[\s:=,'"(]*(?:(?:is|of|was)[\s:='"]*)?` +
 	`(?:` + notZero + `|(?:err(?:or)?|fail(?:ed|ure)?|abort(?:ed)?|cancel\w*|timeout|killed|non-?zero)\b)` +
@@ -44,8 +44,9 @@ func lastFailed(text string) bool {
 var measured = lazy.New(`(?i)^\W*error (?:rates?|bars?|analys[ei]s|estimates?|margins?|metrics?|counts?|statistics|summary)\b`)
 
 // SaysOver reports whether the last line says that the program is over, and that its work is not done. A program says
-// this once, and neither of one of many parts of its work nor of one that it will try again.
-func (f *Facts) SaysOver() bool {
+// this once, and neither of one of many parts of its work nor of one that it will try again. Of a program that has been
+// silent for long, any word of a failure says it.
+func (f *Facts) SaysOver(silent bool) bool {
 	if len(f.Last) == 0 {
 		return false
 	}
@@ -55,22 +56,40 @@ func (f *Facts) SaysOver() bool {
 	}
 	_, text := logline.CutTag(m.Text)
 	if f.rows[form32(m.Tag, text)].times > 1 || pattern.ZeroOf.MatchString(text) ||
-		ofPart.MatchString(text) || partDone.MatchString(text) || ofRound.MatchString(text) {
+		ofPart.MatchString(text) || partDone.MatchString(text) || ofRound.MatchString(text) || goesOn(text) {
 		return false
+	}
+	if silent && tellsFailure(text) {
+		return true
 	}
 	return badEnd.MatchString(text) || bareStatus.MatchString(text) || leavesFailed.MatchString(text) || python.Alone(text) || runFailed.MatchString(text) ||
 		fatal.MatchString(text) && !aNumber.MatchString(text)
 }
 
-// runFailed matches a line that says of the whole run that it failed, and nothing of a part or of what comes next.
-var runFailed = lazy.New(`(?i)^\W*(?:(?:error|fatal|critical)\W+)?(?:(?:the|this|your) )?` + wholeRun + `(?: [a-z]+)? (?:has )?failed` +
+// wholeJob matches the words for all of a job. A training evaluates and tests on its way, so that an evaluation is a part.
+const wholeJob = `(?:job|run|script|training|pipeline|program|workflow|experiment)`
+
+// runFailed matches a line that says of the whole job that it failed, and nothing of a part or of what comes next.
+var runFailed = lazy.New(`(?i)^\W*(?:(?:error|fatal|critical)\W+)?(?:(?:the|this|your) )?` + wholeJob + `(?: ` + wholeJob + `)? (?:has )?failed` +
 	`(?:\W*$| with (?:an? )?(?:error|exception|exit|status|code|rc)\b)`)
 
-// ofPart matches words for one of many parts, or of what a program does after a failure.
-var ofPart = lazy.New(`(?i)\b` + wholeRun + ` #?\d|\d+ (?:of|out of) \d|\b(?:skip(?:s|ped|ping)?|ignor(?:es?|ed|ing)|continu(?:es?|ed|ing)|retry(?:ing)?|retries` +
-	`|re-?start(?:s|ed|ing)?|next|again|attempt|try|trying|fall(?:s|ing)? back|goes on|non-?fatal|so far)\b|跳过|忽略|继续|重试|下一|第 ?\d`)
+// ofPart matches words for one of many parts, or for what comes after a failure.
+var ofPart = lazy.New(`(?i)\b` + wholeRun + ` #?\d|\d+ (?:of|out of) \d|\b(?:will|skipped|ignored|next|again|attempt|goes on|non-?fatal|so far)\b` +
+	`|跳过|忽略|继续|重试|下一|第 ?\d`)
+
+// goesOn reports whether a line says what its program does in spite of a failure: "…, using the slow path".
+func goesOn(text string) bool {
+	g := doesNext.FindStringSubmatch(text)
+	return g != nil && !ending.MatchString(g[1])
+}
+
+// doesNext matches the act that a clause behind a comma names; ending matches those with which a program ends.
+var (
+	doesNext = lazy.New(`(?i)(?:[,;(]|\s[–—-]+) *(?:(?:and|so|now|then) )*([a-z-]+ing)\b`)
+	ending   = lazy.New(`(?i)^(?:exit|abort|giv|terminat|stopp|quitt?|leav|shutt|clean|kill|bail|miss)ing$`)
+)
 
 // fatal matches a last line with the level with which programs end, before two words at least, or the word for an aborted run.
 var fatal = lazy.New(`^[\W\d]*FATAL\b\W+(?:[\w.-]+: )?[A-Za-z][\w'.-]*,? [A-Za-z]|(?i:^\W*(?:aborted|exiting with (?:an )?error|` +
-	wholeRun + `.{0,24} (?:was |been )?(?:aborted|cancelled|canceled))\W*$)` +
+	wholeJob + `.{0,24} (?:was |been )?(?:aborted|cancelled|canceled))\W*$)` +
 	`|(?:训练|任务|作业|程序|实验|运行)(?:已经?|被)?(?:失败|取消|中止|终止)了?(?:$|[^\p{Han}])`)

@@ -8,8 +8,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 )
 
-// errorLevel matches the level of an error, which loggers write before the message.
-var errorLevel = lazy.On("ERROR|FATAL|CRITICAL", `(?:^|[\s\[|:(>-])(?:ERROR|FATAL|CRITICAL)(?:[\]:|)]| -|\s)`)
+// ErrorLevel matches the levels from error on, which loggers write before the message.
+var ErrorLevel = lazy.On("ERROR|FATAL|CRITICAL", `(?:^|[\s\[|:(>-])(?:ERROR|FATAL|CRITICAL)(?:[\]:|)]| -|\s)`)
 
 // complains keeps the last error that a program logged. It drops the error if the same process
 // writes another statement before a launcher reports a failed process.
@@ -19,7 +19,7 @@ func (s *scanner) complains(m Mark, text string, h pattern.Hits) {
 	told := c != nil && s.Failed != nil && s.Failed.Off > c.Off
 	switch {
 	case told || pattern.AgentLine(text):
-	case errorLevel.MatchString(head):
+	case ErrorLevel.MatchString(head):
 		if pattern.FormOf(text) == pattern.Statement {
 			s.complaint = new(m)
 		}

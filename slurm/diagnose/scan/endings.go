@@ -333,7 +333,7 @@ const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|
 
 // unfinished matches words that negate the words of an end beside them.
 var unfinished = lazy.New(`(?i)(?:(?:\bnot|n't|\bnever)[ -]?(?:yet |been |be |fully )*|\bun-?|\bin-?)(?:done|finish(?:ed)?|complete\w*|success\w*|saved|written)\b|` +
-	`\b(?:will|would|to|can|should) be\b|` +
+	`\b(?:will|would|to|can|should) be\b|\bpartial\b|` +
 	`\b(?:start-?up|warm-?up|set-?up|initiali[sz]ation) (?:complete|done|finish)|` +
 	`\b` + ready + `\w* success(?:ful(?:ly)?)?\b|\b(?:successfully|finished|done|completed?) ` + ready + `|(?-i:^Done \(t=[\d.]+s\))|` + // pycocotools, about an index
 	`<All keys matched successfully>|` + // load_state_dict
@@ -365,7 +365,7 @@ var whole = lazy.New(`(?i)^` + levelled + `(?:` +
 
 // allDone takes in a message that all work is done: the program's, its trainer's, or a batch system's.
 func (s *scanner) allDone(text string, off int64, h pattern.Hits) {
-	if h.Ask&pattern.AskWhole == 0 {
+	if h.Ask&pattern.AskWhole == 0 || s.trap.at > 0 {
 		return
 	}
 	if fitted.MatchString(text) {
@@ -425,10 +425,13 @@ var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}` + measure + ` *[=:] *-?[\d.]
 // belongs to the line before it.
 var rowOf = lazy.New(`^(?:\d+ {2,}\S.*  .*| {2,}\S+ {2,}\S.*|\[\d+ rows x \d+ columns\])$`)
 
-// talk returns the last lines without rows of data frames, shell prompts, PyTorch's warnings about
+// talk returns the last lines without what a trap wrote, rows of data frames, shell prompts, PyTorch's warnings about
 // processes that exit one after the other, and MLPerf's records of anything but the end of the run.
 func (f *Facts) talk() (lines []Mark) {
 	for _, m := range f.Last {
+		if f.trap.at > 0 && m.told > f.trap.at {
+			break
+		}
 		if _, text := logline.CutTag(m.Text); !rowOf.MatchString(text) && !prompt.MatchString(text) &&
 			!(ofTorch.MatchString(text) && pattern.WarningLevel.MatchString(text)) && // a peer exited first
 			!(strings.HasPrefix(text, ":::MLL") && !strings.Contains(text, "run_stop")) {
@@ -436,19 +439,6 @@ func (f *Facts) talk() (lines []Mark) {
 		}
 	}
 	return lines
-}
-
-// prompt matches a shell prompt. The shell prints it after its program ended, well or not; the line
-// before it tells which.
-var prompt = lazy.New(`^(?:\([\w.-]+\) ?)?(?:\[[\w.-]+@[\w.-]+ [^\]]+\]|[\w.-]+@[\w.-]+:[^ $#]+) ?[$#]\s*$`)
-
-// AtPrompt reports whether the last line is a shell prompt, so that the shell's program has ended.
-func (f *Facts) AtPrompt() bool {
-	if len(f.Last) == 0 {
-		return false
-	}
-	_, text := logline.CutTag(f.Last[len(f.Last)-1].Text)
-	return prompt.MatchString(text)
 }
 
 // clockIn is the number of lines that may precede the date with which a script begins. Such a script
@@ -475,6 +465,7 @@ func (f *Facts) repeats(m Mark, text string) bool {
 // ends records a line as one of the last lines. Consecutive rows of a table, such as nvidia-smi's, or
 // of an array count as one line.
 func (s *scanner) ends(m Mark, text string) {
+	s.trap.read(text, s.told)
 	if n := len(s.Last); n > 0 && drawnRow(text) && drawnRow(strings.TrimLeft(s.Last[n-1].Text, " \t")) {
 		s.Last = s.Last[:n-1]
 	}

@@ -23,7 +23,7 @@ func (s *scanner) sentences(m Mark, text string) {
 // success.
 func isSentence(text string) bool {
 	_, dated := logline.ParseTime(text)
-	return !dated && plainWords.MatchString(text) && pattern.FormOf(text) < pattern.Report && !announces(text) && !errorLevel.MatchString(text) &&
+	return !dated && plainWords.MatchString(text) && pattern.FormOf(text) < pattern.Report && !announces(text) && !ErrorLevel.MatchString(text) &&
 		(!doneWords.MatchString(text) || failed.MatchString(text)) && !strings.HasSuffix(text, ":") && !strings.Contains(text, " NCCL ")
 }
 

@@ -68,7 +68,7 @@ var (
 	hostRankIs   = lazy.New(`(?i)^([\w.-]+)\s*:?\s+NODE_?RANK\s*[=:]\s*(\d+)\b`)
 	// NCCLHost matches the head of NCCL's own lines: node, process and local device.
 	NCCLHost   = lazy.New(`^(?:\[[^\]]*\] )?([A-Za-z][\w.-]*):(\d+):\d+ \[(\d+)\] `)
-	daemonHost = lazy.New(`^slurmstepd-([\w.-]+): `)
+	daemonHost = lazy.New(`^slurmstepd-([\w.-]+): |^(?:[A-Z][a-z]{2} +\d+ [\d:.]+|\d{4}-\d\d-\d\dT\S+) ([\w.-]+) kernel: `) // or syslog's
 	onHost     = lazy.On("ode|ost|ON ", `(?:\b[Nn]ode:? |\b[Hh]ost(?:name)?[:= ]+|\bON )\[?([A-Za-z][\w-]*\d[\w.-]*)|`+
 		`\*\*\* (?:JOB|STEP) \S+ ON ([\w.-]+) `)
 	// FailureOn matches Slurm's message that names a failed node.
@@ -257,7 +257,7 @@ func NodeIn(text string) string {
 		return g[1]
 	}
 	if g := daemonHost.FindStringSubmatch(text); g != nil {
-		return g[1]
+		return g[1] + g[2]
 	}
 	if g := onHost.FindStringSubmatch(text); g != nil {
 		return strings.TrimRight(g[1]+g[2], ".")

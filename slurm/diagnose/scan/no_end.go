@@ -2,6 +2,7 @@ package scan
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
@@ -33,6 +34,42 @@ func (s *scanner) serving(text string, h pattern.Hits) {
 	}
 }
 
+// A trap is a command that a script runs at its end, whatever ended it, as "set -x" shows it.
+type trap struct {
+	command string
+	at      int // the value of Facts.told when it ran
+}
+
+// setsTrap matches the command that sets a trap for the end of a script or for a signal that ends it.
+var setsTrap = lazy.New(`^\++ trap (?:-- )?(?:'([^';&|]+)[^']*'|(\S+)) (?:\S+ )*(?:SIG)?(?:EXIT|TERM|INT|HUP|0|1|2|15)\b`)
+
+// read takes in the told-th line.
+func (t *trap) read(text string, told int) {
+	if text[0] != '+' {
+		return
+	}
+	if g := setsTrap.FindStringSubmatch(text); g != nil {
+		*t = trap{command: strings.TrimSpace(g[1] + g[2])}
+	} else if t.command != "" && strings.HasPrefix(strings.TrimLeft(text, "+ "), t.command) {
+		t.at = told
+	}
+}
+
+// LastWithoutEnd returns the last of the closing lines that meets a condition, if what was written after it has no words of
+// an end and was written once: a process that is told to end still saves a part of its work.
+func (f *Facts) LastWithoutEnd(meets func(text string) bool) (Mark, bool) {
+	for _, m := range slices.Backward(tail(f.talk(), lastLines)) {
+		_, text := logline.CutTag(m.Text)
+		if meets(text) {
+			return m, !f.iteratedSince(m.Off)
+		}
+		if f.saysEnd(m, text) || f.rows[form32(m.Tag, text)].times > 1 {
+			break
+		}
+	}
+	return Mark{}, false
+}
+
 // DoneBeforeSignal reports whether the last line, by which a process was told to end, tells nothing of the work: the
 // script's own command sent the signal, the run had written its results, or a server says so behind words of an end.
 func (f *Facts) DoneBeforeSignal(last string) bool {
@@ -56,3 +93,19 @@ var killsOwn = lazy.New(`^\++ (?:kill|pkill|killall) (?:-[^0]|[^-])`)
 // keptResults matches words with which a program says that it wrote what it was run for. Settings and checkpoints are not that.
 var keptResults = lazy.New(`(?i)\b(?:results?|metrics|scores|predictions?|generations|summary)\b.{0,24}\b(?:saved|written|stored)\b|` +
 	`\b(?:saved|wrote|written|stored)\b.{0,24}\b(?:results?|metrics|scores|predictions?|generations|summary)\b|结果.{0,8}保存`)
+
+// prompt matches a shell prompt. The shell prints it after its program ended, well or not; the line
+// before it tells which.
+var prompt = lazy.New(`^(?:\([\w.-]+\) ?)?(?:\[[\w.-]+@[\w.-]+ [^\]]+\]|[\w.-]+@[\w.-]+:[^ $#]+) ?[$#]\s*$`)
+
+// AtPrompt reports whether the last line is a shell prompt, so that the shell's program has ended.
+func (f *Facts) AtPrompt() bool {
+	if len(f.Last) == 0 {
+		return false
+	}
+	_, text := logline.CutTag(f.Last[len(f.Last)-1].Text)
+	return prompt.MatchString(text)
+}
+
+// tail returns the last n marks.
+func tail(all []Mark, n int) []Mark { return all[max(0, len(all)-n):] }

@@ -103,10 +103,10 @@ func (f *Facts) leftLoop() bool {
 	return said && left
 }
 
-// tellsFailure reports whether a line tells of a failure, as make's "Error 1" and srun's reports do: it is no result of a loop.
-// A count of failures is one.
+// tellsFailure reports whether a line tells of a failure, as make's "Error 1", srun's reports and the driver's words on a GPU do:
+// it is no result of a loop. A count of failures is one.
 func tellsFailure(text string) bool {
-	return pattern.AgentLine(text) || lastFailed(text) || saysFailed(text, true) || statusField.MatchString(text) ||
+	return pattern.AgentLine(text) || strings.Contains(text, "NVRM: ") || lastFailed(text) || saysFailed(text, true) || statusField.MatchString(text) ||
 		lostAtEnd.MatchString(text) && !pattern.ZeroOf.MatchString(text)
 }
 

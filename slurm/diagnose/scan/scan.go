@@ -99,6 +99,7 @@ type Facts struct {
 	full         fullBars          // the bars that reached their end
 	drawn        int               // how many of the lines in told were unfinished progress bars
 	told         int               // lines so far, without Megatron's iteration lines
+	trap         trap              // the command that the script runs at its end
 	served       int               // the value of told behind the last line of a server
 	clockedIn    int               // the value of told at a line at the beginning that is only a date
 	scriptError  *Mark             // the last error of R or Julia
@@ -495,6 +496,3 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 	s.plain(st, t, text, raw, off, h)
 	st.previous, st.last = text, Mark{Off: off, Text: raw, At: s.now, Tag: t}
 }
-
-// tail returns the last n marks.
-func tail(all []Mark, n int) []Mark { return all[max(0, len(all)-n):] }
