@@ -16,7 +16,7 @@ func TestMisspeltWordsAreRead(t *testing.T) {
 	a := knowledge.New(knowledge.Options{})
 	for q, want := range map[string]string{
 		"how to view slurm partitons":           "`partitons`; this is about `partitions`",
-		"megatorn chekpoint save every 1 hour":  "`chekpoint`; this is about `checkpoint`",
+		"chekpoint save every 500 steps":        "`chekpoint`; this is about `checkpoint`",
 		"tensr parallel size for 8 gpus":        "`tensr`; this is about `tensor`",
 		"tensorparallel across nodes?":          "`tensorparallel`; this is about `tensor parallel`",
 		"slrum job dependency":                  "`slrum`; this is about `slurm`",
@@ -29,7 +29,7 @@ func TestMisspeltWordsAreRead(t *testing.T) {
 		"fp8 gives me 35 percent over bf16 on h100, shouldn't it be 2x", // a short form
 		"can I train gemma and falcon on slurm",                         // names
 		"Unable to locate a modulefile for 'conda' in my job script",    // a word in other cards' words
-		"job log in /scratch/megatorn/run1",                             // a path
+		"job log in /scratch/slrum/run1",                                // a path
 	} {
 		require.NotContains(t, ask(t, a, q).Answer, "this is about", q)
 	}
