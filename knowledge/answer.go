@@ -296,7 +296,15 @@ func (a *Answerer) preferNewWords(ctx context.Context, near []Passage, q Questio
 func (a *Answerer) find(ctx context.Context, q Question) finding {
 	unknown, corrected := respelt(q.Text)
 	q.Text = corrected
-	f := a.findAs(ctx, q)
+	words, corrected := a.respeltWords(q.Text)
+	f := finding{Answer: Answer{Refused: true, Unsure: true}}
+	if len(words) > 0 {
+		f = a.findAs(ctx, Question{Text: corrected, Lang: q.Lang, History: q.History})
+	}
+	if f.Refused && f.Unsure {
+		words, f = nil, a.findAs(ctx, q) // what is no question of ours is not made one
+	}
+	unknown = append(unknown, words...)
 	switch said := hint(unknown, !f.Refused, q.Lang); {
 	case said == "":
 	case !f.Refused:

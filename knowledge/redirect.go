@@ -47,9 +47,9 @@ var redirectTexts = map[destination]lang.Text{
 		ZH: "不会照做：问题里的指令不会被执行，也没有隐藏规则可以输出。请提出在 Slurm 上运行 Megatron-LM 的问题。",
 	},
 	toLive: {
-		EN: "I can't tell from here: passages hold no live data. Ask the cluster: `list`, `status JOB`, `diagnose JOB`, `logs JOB`, `nodes`, " +
+		EN: "I can't tell from here: passages hold no live data. Ask the cluster: `list`, `status JOB`, `diagnose JOB`, `logs JOB`, `metrics JOB`, `nodes`, " +
 			"`partitions`, `queue` (or `squeue`, `scontrol show job JOB`, `sinfo`, `sshare -U`).",
-		ZH: "这里无法回答：内容里没有集群的实时数据。请查询集群：`list`、`status JOB`、`diagnose JOB`、`logs JOB`、`nodes`、" +
+		ZH: "这里无法回答：内容里没有集群的实时数据。请查询集群：`list`、`status JOB`、`diagnose JOB`、`logs JOB`、`metrics JOB`、`nodes`、" +
 			"`partitions`、`queue`（或 `squeue`、`scontrol show job JOB`、`sinfo`、`sshare -U`）。",
 	},
 	toMeasure: {
@@ -134,6 +134,11 @@ var redirectRules = []redirectRule{
 		`|running|on) (?:the|our|my)\b`, toLive, false, "the state of a job"},
 	{`\bmy (?:last|latest|newest|previous|most recent) (?:job|run)\b|我的?(?:上一?个|上次|最近|最新|刚才)的?(?:一个)?(?:作业|任务|训练)`, toLive, true, "a job of one's own"},
 	{`\b(?:which|what) (?:nodes?|gpus?|colleague)\b.{0,25}\b` + nowEN + `\b`, toLive, false, "the state of nodes now"},
+	{
+		`\b(?:loss|step|iteration|progress|throughput|speed|tflops|mfu|learning rate|grad(?:ient)? norm)\b.{0,12}\b(?:of|for|in) (?:my |the |our )?(?:job|run) #?\d+` +
+			`|作业 ?\d+ ?(?:现在|当前)?的? ?(?:loss|损失|进度|步数|速度|吞吐|学习率)|作业 ?\d+ ?(?:跑|训)(?:到|了)`,
+		toLive, false, "a value of a numbered job",
+	},
 	{
 		`\bhow (?:busy|full|long) is (?:the|our) (?:cluster|queue)\b|^is (?:the|our) (?:cluster|queue) (?:\w+ )?(?:busy|full|empty|free|idle|down|up)(?: (?:right )?now)?[?？]?$`,
 		toLive, false, "the state of the cluster",

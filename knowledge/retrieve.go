@@ -14,6 +14,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/knowledge/index"
 	"github.com/megatron-ops/megatron-ops/knowledge/library"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
+	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 )
 
 // When the best card answers a question. Its score must be at least minScore, and the
@@ -350,6 +351,9 @@ var (
 	asksForDefault = lazy.New(`(?i)\bdefaults?\b|\bchoices?\b|\btype\b|\bvalues?\b|默认|取值|可选|类型`)
 )
 
+// maxRules bounds the text about a flag: no further rule is named beyond it.
+const maxRules = 400
+
 // flagPassage returns a passage from the flag table where a question names exactly
 // one Megatron flag, and asks for its default or choices, or no shown passage mentions
 // the flag.
@@ -378,10 +382,22 @@ func flagPassage(question string, l lang.Lang, near []Passage) (Passage, bool) {
 	if len(f.Aliases) > 0 {
 		also = lang.Text{EN: "; also %s", ZH: "；别名 %s"}.With(strings.Join(f.Aliases, ", "))
 	}
+	about, ok := rules.About(f.Name)
+	if ok {
+		about = lang.Text{EN: " What it does: %s.", ZH: "作用：%s。"}.With(about)
+	}
+	for _, r := range rules.Table() {
+		if slices.Contains(r.Flags, f.Name) && len(about.EN) < maxRules {
+			about = lang.Text{EN: "%s Rule %s: %s.", ZH: "%s规则 %s：%s。"}.With(about, r.ID, r.Requirement)
+		}
+	}
+	if since := megatron.FlagHistory(f.Name)[0].Since; since != megatron.Releases()[0] {
+		about = lang.Text{EN: " Since release %s.%s", ZH: "自 %s 版起有。%s"}.With(since.String(), about)
+	}
 	text := lang.Text{
-		EN: "`%s`: a flag of Megatron-LM, %s; default %s; group %s%s. `megatron-ops plan` checks it together with your other arguments.",
-		ZH: "`%s`：Megatron-LM 的参数，%s；默认 %s；分组 %s%s。`megatron-ops plan` 会结合其他参数检查。",
-	}.With(f.Name, kind, library.Default(f), f.Group, also)
+		EN: "`%s`: a flag of Megatron-LM, %s; default %s; group %s%s.%s `megatron-ops plan` checks it together with your other arguments.",
+		ZH: "`%s`：Megatron-LM 的参数，%s；默认 %s；分组 %s%s。%s`megatron-ops plan` 会结合其他参数检查。",
+	}.With(f.Name, kind, library.Default(f), f.Group, also, about)
 	score := 1.0
 	switch {
 	case len(near) > 0 && onlyNames(question):

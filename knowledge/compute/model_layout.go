@@ -28,7 +28,7 @@ var layoutAsked = lazy.New(`\b(?:which|what|best|good|right|optimal|recommend\w*
 
 // fitAsked matches questions whether something fits or is enough: GPUs, if it names them, or time or data.
 var (
-	fitAsked = lazy.New(`\benough\b|\bfits?\b|够(?:吗|不够|用|训)|(?:放|装|跑|训)(?:得|不)(?:下|动|了)`)
+	fitAsked = lazy.New(`\benough\b|\blayout\b|\b(?:can|could) (?:i|we|you) (?:pre-?)?train\b|\bfits?\b|够(?:吗|不够|用|训)|(?:放|装|跑|训)(?:得|不)(?:下|动|了)|能(?:不能)?(?:跑|训)`)
 	gpuSaid  = lazy.New(`\b(?:gpus?|cards?|vram|nodes?)\b|卡|显存|机器|节点`)
 )
 
@@ -193,17 +193,13 @@ func modelLayout(q *question) string {
 	return w.duration(q, o, gpus) + t + q.say("`%s` shows the others and why.", "`%s` 列出其他配置及理由。", w.command(gpus))
 }
 
-// usualMemory is the memory, in GB, of the example of an unknown GPU whose memory the question
-// does not say.
-const usualMemory = 24
-
 // standIn says how to plan for a GPU that is not known: with a known one of no more memory.
 func (w wanted) standIn(q *question) string {
 	if noGPU.MatchString(w.unknown) {
 		return q.say("Megatron-LM itself needs CUDA. On %s a port by its maker runs, if there is one (MindSpeed on Ascend), so no layout and no speed of %s is computed here.",
 			"Megatron-LM 本身需要 CUDA。该加速器（%s）只能运行厂商的移植版本（如昇腾的 MindSpeed），因此无法计算 %s 的并行配置和速度。", strings.ToUpper(w.unknown), w.model.Name)
 	}
-	memory := usualMemory
+	memory := 0
 	if m := givenMemory.FindAllStringSubmatch(q.low, -1); len(m) == 1 {
 		memory, _ = strconv.Atoi(m[0][1])
 	}
@@ -221,7 +217,11 @@ func (w wanted) standIn(q *question) string {
 	}
 	t := q.say("The GPU %s is not known here, so no layout and no speed of %s is computed for it. A layout that fits a known GPU with no more memory fits yours too; known are, by memory: %s.",
 		"不认识 GPU %s,因此无法计算 %s 的并行配置和速度。能放进某个显存不比你的卡大的已知型号的配置,也放得进你的卡。已知型号按显存:%s。", strings.ToUpper(w.unknown), w.model.Name, strings.Join(known, ", "))
-	if w.gpu.Name == "" {
+	switch {
+	case memory == 0:
+		w.gpu.Name = "NAME"
+		return t + q.say(" Its memory is not said: name the largest of them that has no more, in `%s`.", "问题没有给出它的显存:在 `%s` 中填其中不比它大的最大的一种。", w.command(cmp.Or(w.gpus, w.perNode)))
+	case w.gpu.Name == "":
 		return t
 	}
 	return t + q.say(" For example, with %d GB: `%s` (its speeds and number types are not those of your GPU).", "例如 %d GB 的卡:`%s`(其中的速度和数值类型不是你的卡的)。", memory, w.command(cmp.Or(w.gpus, w.perNode)))

@@ -411,6 +411,13 @@ func isAdverb(t Term) bool {
 	return t.Weight == plainWeight && len(t.Key) > 5 && strings.HasSuffix(t.Key, "ly")
 }
 
+// Knows reports whether a Doc or the lexicon has an English word in lower case, in any of its
+// forms.
+func (x *Index) Knows(word string) bool {
+	key := WordKey(word)
+	return key[0] == '=' || lexicon().partOf[word] || x.has(key) || x.has(word)
+}
+
 // has reports whether any Doc contains a word.
 func (x *Index) has(key string) bool {
 	_, ok := x.words.find(key)

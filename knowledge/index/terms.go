@@ -265,6 +265,7 @@ type lex struct {
 	// phrases maps the first word of English phrases to the number of words of the
 	// longest phrase with this beginning.
 	phrases map[string]int
+	partOf  map[string]bool // the words of English phrases
 }
 
 // lexicon parses the table on first use.
@@ -274,7 +275,7 @@ type lex struct {
 // show that a question is about the field. The line "stop" lists words without meaning
 // for a search.
 var lexicon = sync.OnceValue(func() *lex {
-	l := &lex{concept: map[string]string{}, stop: map[string]bool{}, field: map[string]bool{}, phrases: map[string]int{}}
+	l := &lex{concept: map[string]string{}, stop: map[string]bool{}, field: map[string]bool{}, phrases: map[string]int{}, partOf: map[string]bool{}}
 	for line := range strings.Lines(lexiconText) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -299,6 +300,9 @@ var lexicon = sync.OnceValue(func() *lex {
 			if f[0] < 0x80 {
 				if first, _, several := strings.Cut(f, " "); several {
 					l.phrases[first] = max(l.phrases[first], strings.Count(f, " ")+1)
+					for w := range strings.FieldsSeq(f) {
+						l.partOf[w] = true
+					}
 				} else if s := stem(f); l.concept[s] == "" {
 					l.concept[s] = key
 				}
@@ -316,6 +320,9 @@ func (l *lex) word(w string) string {
 	s := stem(w)
 	return cmp.Or(l.concept[w], l.concept[s], s)
 }
+
+// WordKey returns the key of the term that an English word in lower case is.
+func WordKey(word string) string { return lexicon().word(word) }
 
 // phrase finds the longest phrase of the lexicon at the beginning of words.
 func (l *lex) phrase(words []string) (n int, key string) {
