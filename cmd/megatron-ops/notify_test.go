@@ -29,8 +29,8 @@ func TestServicesBesideSlackHearOfJobsAndRequests(t *testing.T) {
 		defer st.Close()
 		svc := &ops.Service{Now: time.Now, Store: func() (*store.Store, error) { return st, nil }}
 		log := slog.New(slog.DiscardHandler)
-		_, err = notifier(config.Config{Notify: map[string]notify.Target{"team": {Kind: "pigeon"}}}, st, log)
-		require.ErrorContains(t, err, "notify.team.kind")
+		_, err = notifier(config.Config{Notify: map[string]notify.Target{"team": {Kind: "discord"}}}, st, log)
+		require.ErrorContains(t, err, "notify.team.url")
 		n, err := notifier(config.Config{Notify: map[string]notify.Target{
 			"jobs": {Kind: "discord", URL: "http://none.example.org"}, "requests": {Kind: "discord", URL: "http://none.example.org", Events: []string{notify.Ask}},
 		}}, st, log)

@@ -121,6 +121,13 @@ func TestAProcessThatWasToldToEndHasNotSucceeded(t *testing.T) {
 	}
 }
 
+// Slurm ends a step because one of its tasks failed: nobody cancelled it.
+func TestAStepThatATaskEndedIsNotCancelled(t *testing.T) {
+	r := diagnosetest.With(t, "slurmstepd: error: *** STEP 7.0 ON n3 CANCELLED AT 2026-04-29T23:36:37 DUE TO TASK FAILURE ***\n"+
+		"srun: error: n3: tasks 0-57,59-63: Terminated\n", diagnose.Context{})
+	require.Equal(t, outcome.UnknownExit, r.Class)
+}
+
 // A signal ends a launcher, which leaves with 1; no line says who sent it. Where Slurm tells, that counts.
 func TestWhoEndedALauncherIsNotInvented(t *testing.T) {
 	told := "epoch 1 step 7 loss 2.7\n" + strings.ReplaceAll("W0302 10:12:11.201000 17 torch/distributed/elastic/agent/server/api.py:704] ", "17", "77") +

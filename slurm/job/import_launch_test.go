@@ -111,15 +111,20 @@ func TestTasksTellTheGPUsThatNothingAsksFor(t *testing.T) {
 	require.Empty(t, s.SrunArgs, "the one task of a node needs all of them")
 	require.NotContains(t, notes, "no GPUs are asked for")
 	for _, lines := range [][]string{
-		{"#SBATCH --nodes=1 --ntasks-per-node=32", "srun python /w/tools/preprocess_data.py --workers 32"},
-		{"#SBATCH --nodes=4 --ntasks-per-node=8 --partition=cpu", "srun python /w/pretrain_gpt.py"},
 		{"#SBATCH --nodes=4 --ntasks-per-node=8 --gpus=$N", "srun python /w/pretrain_gpt.py"},
-		{"#SBATCH --nodes=4 --ntasks-per-node=8 --tres-per-node=gres/gpu:2", "srun python /w/pretrain_gpt.py"},
 		{"#SBATCH --nodes=1 --ntasks-per-node=4", "#SBATCH hetjob", "#SBATCH --nodes=2 --gpus-per-node=8", "srun --het-group=1 python /w/pretrain_gpt.py"},
 	} {
 		s, notes = imported(lines...)
 		require.Nil(t, s.GPUsPerNode, lines)
 		require.NotContains(t, notes, "no GPUs are asked for", lines)
+	}
+	for _, lines := range [][]string{
+		{"#SBATCH --nodes=1 --ntasks-per-node=32", "srun python /w/tools/preprocess_data.py --workers 32"},
+		{"#SBATCH --nodes=4 --ntasks-per-node=8 --partition=cpu", "srun python /w/pretrain_gpt.py"},
+	} {
+		s, notes = imported(lines...)
+		require.Zero(t, *s.GPUsPerNode, lines)
+		require.Contains(t, notes, "gpus_per_node: 0: the file asks for no GPUs", lines)
 	}
 }
 

@@ -136,10 +136,10 @@ func (m *importer) gpus(o script.Option, value string) {
 	}
 }
 
-// withoutGPUs reports whether the file asks for no GPUs for a program of one process: Slurm gives none.
+// withoutGPUs reports whether the file asks for no GPUs, for a program that is no training: Slurm gives none.
 func (m *importer) withoutGPUs(st *script.Start) bool {
 	return m.spec.GPUsPerNode == nil && len(m.spec.Components) == 0 && m.job.Batch() && !st.Launcher.Forks() && !m.namesGPUs(st) &&
-		(m.cpuPlace() || !m.job.Options.Has("exclusive"))
+		(m.cpuPlace() || !m.job.Options.Has("exclusive") && !trains(st))
 }
 
 // groupVariables are variables of a process group: a program that has one is a rank of it.
@@ -151,6 +151,11 @@ func (m *importer) wholeNodes(st *script.Start) bool {
 	if m.spec.GPUsPerNode != nil || len(m.spec.Components) > 0 || m.cpuPlace() || m.namesGPUs(st) {
 		return false
 	}
+	return trains(st)
+}
+
+// trains reports whether st starts ranks of a training.
+func trains(st *script.Start) bool {
 	return ownProgram(st.Program.Text()) || slices.ContainsFunc(groupVariables, func(name string) bool {
 		_, ok := st.Env.Env(name)
 		return ok

@@ -39,7 +39,7 @@ var slurmPatterns = []pattern{
 	{outcome.SlurmNodeFail, Specific + 7, oneOf("error: node failure on|prolog failure on node"), `^\S*\s*(salloc|srun|sbatch): (error: )?(node|prolog) failure on`},
 	{
 		outcome.SlurmCancelled, Ended - 2, oneOf("cancelled at|due to signal|sending ctrl-c|interrupt (one more within|first task exited"),
-		`(job|step) \S+ on \S+ cancelled at \S+ (\*\*\*|due to signal)|(job|step) \S+.* cancelled at|sending ctrl-c|interrupt \(one more` +
+		`(job|step) \S+ on \S+ cancelled at \S+ (\*\*\*|due to signal)|(job|step) \S+.* cancelled at \S+(?:$| *\*| due to [^t])|sending ctrl-c|interrupt \(one more` +
 			`|first task exited \d+s? ago`,
 	},
 	{outcome.SlurmCancelled, Ended - 4, oneOf("keyboardinterrupt|cancelled by"), `^keyboardinterrupt|cancelled by \w+`},

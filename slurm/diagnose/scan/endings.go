@@ -192,6 +192,7 @@ func (f *Facts) Ending() (e Ending) {
 			case setUp.MatchString(text), c.bar && inEpoch.MatchString(text):
 				continue
 			case c.epoch:
+				complete = complete && !(k == len(last)-1 && beginsEpoch(text))
 				e.Short = !complete
 			}
 			if m.Off >= bar.Off {

@@ -86,6 +86,8 @@ func TestWhatTheLastLinesTell(t *testing.T) {
 		"Epoch 3/3\n":             {Counted: true, Full: true},
 		"Epoch 2/3\n":             {Counted: true, Short: true},
 		"Epoch 2/3\n" + full:      {Counted: true, Full: true, Short: true},
+		"Epoch 3/3: first half\n": {Counted: true, Short: true}, // it begins
+		"Epoch 3/3: loss 0.25\n":  {Counted: true, Full: true},
 		"Epoch 3/3\n" + at("150"): {Counted: true},
 		"Epoch 3/3\n" + at("200"): {Counted: true, Full: true},
 		at("200") + "Epoch 2/3\n": {Counted: true, Short: true},

@@ -45,7 +45,7 @@ var setsTrap = lazy.New(`^\++ trap (?:-- )?(?:'([^';&|]+)[^']*'|(\S+)) (?:\S+ )*
 
 // read takes in the told-th line.
 func (t *trap) read(text string, told int) {
-	if text[0] != '+' {
+	if !strings.HasPrefix(text, "+") {
 		return
 	}
 	if g := setsTrap.FindStringSubmatch(text); g != nil {

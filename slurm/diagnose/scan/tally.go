@@ -40,6 +40,14 @@ func tallyIn(text string) (c tally, ok bool) {
 	return c, true
 }
 
+// beginsEpoch reports whether a line names the work of an epoch behind its count, and no figure and no word of an end:
+// its program has only begun the epoch.
+func beginsEpoch(text string) bool {
+	return epochNamed.MatchString(text) && !figure.MatchString(text) && !endWords(text)
+}
+
+var epochNamed = lazy.New(`(?i)\bepoch\W{0,3}\d+ ?(?:/|of) ?\d+(?::| [–-]) +[a-z]`)
+
 // reached reports whether a count is at its end, or one behind it. A count that goes on beyond its total
 // does not tell when it ends.
 func reached(n, of int) bool { return n == of || n == of+1 }
