@@ -37,6 +37,8 @@ type yard struct {
 	jobs      map[slurm.JobID]slurm.Job
 	submitted []slurm.Submission
 	updates   atomic.Int32 // how many were begun
+	changes   atomic.Int32 // how many jobs were cancelled or requeued, or had a command run in them
+	changed   func()       // is called after each of those, unless it is nil
 	// held are the questions that get no answer until their channel is closed.
 	held map[string]chan struct{}
 	// silent makes Submit and Find fail as while Slurm's controller is down; lost says that
@@ -132,7 +134,30 @@ func (y *yard) Cancel(_ context.Context, id slurm.JobID) error {
 	j := y.jobs[id]
 	j.State = slurm.Cancelled
 	y.jobs[id] = j
+	y.change()
 	return nil
+}
+
+func (y *yard) Requeue(_ context.Context, id slurm.JobID) error {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	j := y.jobs[id]
+	j.State, j.Restarts = slurm.Running, j.Restarts+1
+	y.jobs[id] = j
+	y.change()
+	return nil
+}
+
+func (y *yard) Exec(context.Context, slurm.Exec) ([]slurm.NodeOutput, error) {
+	y.change()
+	return []slurm.NodeOutput{{Node: "gpu-07", Text: "hello"}}, nil
+}
+
+func (y *yard) change() {
+	y.changes.Add(1)
+	if y.changed != nil {
+		y.changed()
+	}
 }
 
 func (y *yard) Update(ctx context.Context, id slurm.JobID, u slurm.Update) error {

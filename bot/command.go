@@ -217,7 +217,7 @@ func (b *Bot) run(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, t
 	ended()
 	if err != nil {
 		e := ops.AsError(err)
-		if e.Confirm && (!c.Confirmed || e.Shown != "") { // ask again where the person agreed to something else than what would be done
+		if e.Confirm { // also where the person agreed to something else than what would be done
 			return b.askFirst(ctx, a, c, op, t, e, result)
 		}
 		if owed, open := b.unknownOutcome(ctx, a, c, t, in); open {
@@ -299,7 +299,7 @@ func (b *Bot) andThen(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.
 	}
 	a.Key += "/then"
 	next := *c
-	next.Confirmed = true
+	next.Confirmed, next.Key = true, a.Key
 	return b.run(ctx, a, &next, op, typed.Call{Op: op.Name, Words: words[1:], Key: a.Key, Cluster: t.Cluster})
 }
 

@@ -140,6 +140,9 @@ func (b *Bot) askFirst(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.
 		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	}
 	doc := view.Doc{Title: textConfirm.In(c.Lang), Tone: view.Warn, Sections: []view.Section{{Text: lang.Capital(e.Message.In(c.Lang)), Items: t.Note}}}
+	if e.MayBeDone() {
+		e = withTypedCommands(e, c)
+	}
 	for _, d := range e.Details {
 		doc.Sections[0].Items = append(doc.Sections[0].Items, d.In(c.Lang))
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -105,6 +106,11 @@ func (b *Bot) decide(ctx context.Context, a incoming.Ask, yes bool) []store.Slac
 	c := b.people.Call(ctx, a)
 	name := a.Team + "/" + a.User
 	w, kept, err := b.shown(ctx, a.Value)
+	if err == nil && kept == nil {
+		if now, _, e := b.cfg.Service.Outcome(ctx, ops.Approval{ID: a.Value}); e == nil && now.Decided == name {
+			return nil // a server was killed after it had told everybody of this decision
+		}
+	}
 	if err == nil && (w.Request.Decided != name || w.Request.Yes != yes) { // else a server was killed while it carried this decision out
 		if !yes && a.Callback == "" {
 			if _, err = b.cfg.Service.Decidable(ctx, a.Value, c.Who); err == nil && b.askReason(ctx, a, c.Lang) {
@@ -153,8 +159,11 @@ func (s *settlers) try(settle func()) {
 // replaced outside of this bot. asked are the requests that wait.
 func (b *Bot) closeOld(ctx context.Context, asked []ops.Approval, settlers *settlers) error {
 	all, err := b.waiting(ctx)
+	// Requests that cannot be settled must not take the room of the others for ever.
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	for _, w := range all {
-		if !slices.ContainsFunc(asked, func(r ops.Approval) bool { return r.ID == w.Request.ID }) {
+		_, busy := b.settling.Load(w.Request.ID)
+		if !busy && !slices.ContainsFunc(asked, func(r ops.Approval) bool { return r.ID == w.Request.ID }) {
 			settlers.try(func() { b.warn("request", b.settle(ctx, w.Request.ID), "id", w.Request.ID) })
 		}
 	}
@@ -251,9 +260,8 @@ func (b *Bot) execute(ctx context.Context, w waitingRequest, h heldCall) (owed [
 		})
 	}
 	// The requester is answered in a direct message, since their response_url may have expired.
-	tell := func(doc view.Doc) []store.SlackMessage {
-		return b.reply.Doc(incoming.Ask{Kind: incoming.AsButton, Key: asker.Key + "/requester", Team: asker.Team, User: asker.User}, doc, false)
-	}
+	requester := incoming.Ask{Kind: incoming.AsButton, Key: asker.Key + "/requester", Team: asker.Team, User: asker.User}
+	tell := func(doc view.Doc) []store.SlackMessage { return b.reply.Doc(requester, doc, false) }
 	defer func() {
 		if p := recover(); p != nil {
 			b.log.Error("slack: panic", "request", r.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -291,6 +299,9 @@ func (b *Bot) execute(ctx context.Context, w waitingRequest, h heldCall) (owed [
 	if err != nil {
 		if told, open := b.unknownOutcome(ctx, asker, call, h.Call, in); open {
 			return append(close(textApprovedB, view.Warn, ops.AsError(err).Message, ""), told...)
+		}
+		if e := ops.AsError(err); e.MayBeDone() {
+			return append(close(textApprovedB, view.Warn, e.Message, ""), b.askFirst(ctx, requester, call, op, h.Call, e, result)...)
 		}
 		return append(close(textApprovedFailed, view.Warn, ops.AsError(err).Message, ""), tell(b.failed(ops.AsError(err), result, call))...)
 	}

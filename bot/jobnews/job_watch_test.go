@@ -353,7 +353,9 @@ func TestTheBoardTellsFromItsStart(t *testing.T) {
 		all.Go(func() { s.Run(ctx) })
 		time.Sleep(29 * time.Second)
 		synctest.Wait()
+		s.kept.mu.Lock()
 		s.kept.away = ""
+		s.kept.mu.Unlock()
 		require.Empty(t, s.told())
 		time.Sleep(2 * time.Second)
 		synctest.Wait()

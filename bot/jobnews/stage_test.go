@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,18 +44,24 @@ type stage struct {
 // kept is a store that records queued messages.
 type kept struct {
 	record.Store
+	mu     sync.Mutex
 	queued []store.SlackMessage
 	// away is a kind of documents that cannot be read now.
 	away string
 }
 
 func (k *kept) Enqueue(ctx context.Context, owed ...store.SlackMessage) error {
+	k.mu.Lock()
 	k.queued = append(k.queued, owed...)
+	k.mu.Unlock()
 	return k.Store.Enqueue(ctx, owed...)
 }
 
 func (k *kept) Get(ctx context.Context, kind, key string, now time.Time, value any) (bool, error) {
-	if kind == k.away {
+	k.mu.Lock()
+	away := kind == k.away
+	k.mu.Unlock()
+	if away {
 		return false, errors.New("the database is busy")
 	}
 	return k.Store.Get(ctx, kind, key, now, value)
@@ -109,8 +116,10 @@ func (s *stage) settings(user string, set people.Settings) {
 
 // told returns the messages that were queued since the last call, one a line.
 func (s *stage) told() []string {
+	s.kept.mu.Lock()
 	owed := s.kept.queued
 	s.kept.queued = nil
+	s.kept.mu.Unlock()
 	return lines(owed)
 }
 

@@ -106,7 +106,9 @@ func (d *Directory) Person(ctx context.Context, team, user string) (ops.Caller, 
 // words that they typed decide.
 func (d *Directory) Call(ctx context.Context, a incoming.Ask) *ops.Call {
 	c := &ops.Call{Service: d.cfg.Service, Who: d.caller(ctx, a), Lang: d.LangOf(ctx, a)}
-	if a.Terminal != nil {
+	if a.Terminal == nil {
+		c.Key = a.Key
+	} else {
 		c.Dir, c.Stream, c.Width = a.Terminal.Dir, a.Terminal.Stream, a.Terminal.Width
 	}
 	return c

@@ -348,7 +348,7 @@ func auditor(svc *ops.Service, log *slog.Logger) func(context.Context, ops.Audit
 		}
 		if e.Err != nil {
 			result = e.Err.Error()
-			if ops.AsError(e.Err).Confirm {
+			if e := ops.AsError(e.Err); e.Confirm && !e.MayBeDone() {
 				result = notConfirmed + result
 			}
 		}

@@ -193,12 +193,12 @@ func runTime(j slurm.Job) lang.Text {
 }
 
 // Preview returns a copy of call for the time in which a person is asked: nothing is
-// decided yet, so nothing is audited.
+// decided yet, so nothing is audited, nor recorded as begun.
 func Preview(call *ops.Call) *ops.Call {
 	p, svc := *call, *call.Service
 	svc.Audit = nil
 	p.Service = &svc
-	p.Progress, p.Confirmed, p.Agreed, p.Shown = nil, false, "", ""
+	p.Progress, p.Confirmed, p.Agreed, p.Shown, p.Key = nil, false, "", "", ""
 	return &p
 }
 

@@ -72,7 +72,7 @@ func (a Approval) Waits() bool { return a.Decided == "" }
 // The kinds of documents that approvals are kept as.
 const (
 	docApproval = "approval"         // a call's digest → its Approval
-	docDecided  = "approval_decided" // an Approval's ID → the name of the first who decided
+	docDecided  = "approval_decided" // an Approval's ID → the name of who decided
 )
 
 // approvalLife is how long a request waits for its decision, and how long an approval
@@ -101,11 +101,11 @@ func (s *Service) Ask(ctx context.Context, a Approval, in any) (Approval, error)
 	if err != nil {
 		return a, err
 	}
-	var smaller []string
+	var smaller []Approval
 	waiting = slices.DeleteFunc(waiting, func(w Approval) bool {
 		part := w.isOf(a, in) && a.atLeast(w)
 		if part {
-			smaller = append(smaller, w.key())
+			smaller = append(smaller, w)
 		}
 		return part || w.Who.User != a.Who.User
 	})
@@ -115,7 +115,7 @@ func (s *Service) Ask(ctx context.Context, a Approval, in any) (Approval, error)
 			Fix: lang.Text{EN: "wait until some are decided, or ask for several jobs at once, as an array or a sweep", ZH: "请等待其中一些得到审批，或用数组、sweep 一次申请多个作业"},
 		}
 	}
-	if added, err := addRequest(ctx, docs, a); err != nil || !added {
+	if added, err := docs.Add(ctx, docApproval, a.key(), a, a.At, a.Until); err != nil || !added {
 		var first Approval // a's own fields, and what they share with the caller, must not be decoded into
 		ok, e := docs.Get(ctx, docApproval, a.key(), a.At, &first)
 		if err = errors.Join(err, e); err != nil || !ok {
@@ -123,15 +123,30 @@ func (s *Service) Ask(ctx context.Context, a Approval, in any) (Approval, error)
 		}
 		return first, nil
 	}
-	for _, key := range smaller {
-		err = errors.Join(err, docs.Delete(ctx, docApproval, key))
+	for _, w := range smaller {
+		_, e := s.remove(ctx, w)
+		err = errors.Join(err, e)
 	}
 	return a, err
 }
 
-// addRequest stores a request, unless an equal one is stored.
-func addRequest(ctx context.Context, docs store.Documents, a Approval) (bool, error) {
-	return docs.Add(ctx, docApproval, a.key(), a, a.At, a.Until)
+// kept returns what the store keeps under a's key, and how it is written there; nil where it keeps nothing.
+func (s *Service) kept(ctx context.Context, a Approval) (now Approval, raw json.RawMessage, err error) {
+	ok, err := s.Docs().Get(ctx, docApproval, a.key(), s.Now(), &raw)
+	if err == nil && ok {
+		err = json.Unmarshal(raw, &now)
+	}
+	return now, raw, err
+}
+
+// remove ends a request that is still as a is: it may have been decided meanwhile, or another one may
+// stand under its key. Of several callers, one removes it.
+func (s *Service) remove(ctx context.Context, a Approval) (done bool, err error) {
+	now, raw, err := s.kept(ctx, a)
+	if err != nil || now.ID != a.ID || now.Waits() != a.Waits() {
+		return false, err
+	}
+	return s.Docs().Replace(ctx, docApproval, a.key(), raw, nil, time.Time{})
 }
 
 // ApprovalLifetime returns how long a request waits for its decision.
@@ -167,26 +182,19 @@ func (s *Service) Approved(ctx context.Context, a Approval, in any) (by string, 
 	if err != nil || known.Waits() {
 		return "", err
 	}
-	// Two equal calls may find the decision at the same time; only one of them
-	// takes it. The other one stores a new request. If this call took such a new
-	// request instead of the decision, it puts the request back.
-	docs := s.Docs()
-	var found Approval
-	taken, err := docs.Take(ctx, docApproval, known.key(), s.Now(), &found)
-	switch {
+	// Two equal calls may find the decision at the same time; only one of them takes it. The other one
+	// is a new request.
+	switch taken, err := s.remove(ctx, known); {
 	case err != nil:
 		return "", err
 	case !taken:
 		_, err = s.Ask(ctx, a, in)
 		return "", err
-	case found.Waits():
-		_, err = addRequest(ctx, docs, found)
-		return "", err
-	case found.Yes:
-		return found.Decided, nil
+	case known.Yes:
+		return known.Decided, nil
 	}
 	return "", &Error{
-		Code: NotAllowed, Message: lang.Text{EN: "%s has declined this %s: %s; nothing was done", ZH: "%s 已拒绝这次 %s：%s；没有执行任何操作"}.With(found.Decided, a.Op, cmp.Or(found.Reason, "no reason given")),
+		Code: NotAllowed, Message: lang.Text{EN: "%s has declined this %s: %s; nothing was done", ZH: "%s 已拒绝这次 %s：%s；没有执行任何操作"}.With(known.Decided, a.Op, cmp.Or(known.Reason, "no reason given")),
 		Fix: lang.Text{EN: "change what they objected to, or ask them; the same call again asks anew", ZH: "请修改对方反对的内容，或与其沟通；再次发出同样的调用会重新请求批准"},
 	}
 }
@@ -261,51 +269,67 @@ func (s *Service) Approvals(ctx context.Context) ([]Approval, error) {
 
 // Decidable returns the request of an id, for somebody who may decide on it.
 func (s *Service) Decidable(ctx context.Context, id string, by Caller) (a Approval, err error) {
-	ok, err := s.Docs().Get(ctx, docApproval, Approval{ID: id}.key(), s.Now(), &a)
-	if err != nil {
-		return a, err
+	a, _, err = s.decidable(ctx, id, by)
+	return a, err
+}
+
+// decidable is Decidable that also returns how the store keeps the request.
+func (s *Service) decidable(ctx context.Context, id string, by Caller) (a Approval, raw json.RawMessage, err error) {
+	if a, raw, err = s.kept(ctx, Approval{ID: id}); err != nil {
+		return a, raw, err
 	}
-	if !ok || a.ID != id {
-		return a, NotFoundError("",
+	if a.ID != id || raw == nil {
+		return a, raw, NotFoundError("",
 			lang.Text{EN: "this request is older than %s, or was decided", ZH: "该申请已超过 %s，或已有结果"}.With(lang.Span(s.ApprovalLifetime())),
 			lang.Text{EN: "the same call asks again, from a person or an agent", ZH: "申请人或其智能体再次发出同样的调用即可重新申请"})
 	}
-	return a, mayDecide(a, by)
+	return a, raw, mayDecide(a, by)
 }
 
-// Decide stores a person's decision. Only the first decision on a request counts; the same
+// Decide stores a person's decision, in one write. Only the first decision on a request counts; the same
 // person's same decision again is answered alike, since a server that is killed after storing
 // it has told nobody yet. by is who decides, name is how the decision's readers know them, and
 // reason is why.
 func (s *Service) Decide(ctx context.Context, id string, by Caller, name string, yes bool, reason string) (Approval, error) {
-	a, err := s.Decidable(ctx, id, by)
-	if err != nil {
-		return a, err
+	word := "approve"
+	if !yes {
+		word = "decline"
 	}
-	docs := s.Docs()
-	first, err := docs.Claim(ctx, docDecided, id, name, s.Now().Add(2*s.ApprovalLifetime()))
-	if err != nil {
-		return a, err
-	}
-	if first == name && a.Decided == name && a.Yes == yes {
-		return a, nil
-	}
-	if first != name || !a.Waits() {
-		return a, NotFoundError("", lang.Text{EN: "%s has decided already", ZH: "%s 已作出决定"}.With(first), lang.Text{})
-	}
-	// The decision is written down first: where it could not be stored, it is written down again.
-	if s.Audit != nil {
-		word := "approve"
-		if !yes {
-			word = "decline"
+	audit := func(a Approval, err error) {
+		if s.Audit != nil {
+			s.Audit(ctx, AuditEntry{At: s.Now(), Who: by, Op: word, Err: err, In: map[string]string{
+				"op": a.Op, "requester": string(a.Who.Surface) + ":" + a.Who.ID, "agent": a.Who.Agent, "request": a.ID,
+				"digest": a.Digest, "reason": reason,
+			}})
 		}
-		s.Audit(ctx, AuditEntry{At: s.Now(), Who: by, Op: word, In: map[string]string{
-			"op": a.Op, "requester": string(a.Who.Surface) + ":" + a.Who.ID, "agent": a.Who.Agent, "request": a.ID,
-			"digest": a.Digest, "reason": reason,
-		}})
 	}
-	a.Decided, a.Yes, a.Reason, a.Until = name, yes, reason, s.Now().Add(s.ApprovalLifetime())
-	return a, docs.Put(ctx, docApproval, a.key(), a, a.Until)
+	for tried := false; ; tried = true {
+		a, raw, err := s.decidable(ctx, id, by)
+		if err == nil && !a.Waits() && (a.Decided != name || a.Yes != yes) {
+			err = NotFoundError("", lang.Text{EN: "%s has decided already", ZH: "%s 已作出决定"}.With(a.Decided), lang.Text{})
+		}
+		if err != nil {
+			if tried {
+				audit(a, err) // it is written down as made
+			}
+			return a, err
+		}
+		if a.Waits() {
+			// The decision is written down first: where it could not be stored, it is written down again.
+			if !tried {
+				audit(a, nil)
+			}
+			a.Decided, a.Yes, a.Reason, a.Until = name, yes, reason, s.Now().Add(s.ApprovalLifetime())
+			done, err := s.Docs().Replace(ctx, docApproval, a.key(), raw, a, a.Until)
+			if err != nil {
+				return a, err
+			}
+			if !done {
+				continue
+			}
+		}
+		return a, s.Docs().Put(ctx, docDecided, id, name, s.Now().Add(2*s.ApprovalLifetime()))
+	}
 }
 
 // Outcome returns a request as it is stored now. It is not stored where it has expired, was
@@ -322,12 +346,8 @@ func (s *Service) Outcome(ctx context.Context, a Approval) (now Approval, stored
 // Consume ends a decided request that its surface carries out. It may be repeated: a later request
 // for the same call stays.
 func (s *Service) Consume(ctx context.Context, a Approval) error {
-	var now Approval
-	ok, err := s.Docs().Get(ctx, docApproval, a.key(), s.Now(), &now)
-	if err != nil || !ok || now.ID != a.ID {
-		return err
-	}
-	return s.Docs().Delete(ctx, docApproval, a.key())
+	_, err := s.remove(ctx, a)
+	return err
 }
 
 // mayDecide refuses a person who may not decide. A request that a limit holds back

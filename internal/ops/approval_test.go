@@ -49,6 +49,46 @@ var (
 
 var shown = []view.Section{{Text: "cancel 4711?"}}
 
+// A server that an earlier version was killed in left a claim without a decision: anybody may decide. Of
+// those who decide at once one does, and the trail says of the others that they did not.
+func TestADecisionIsOneWrite(t *testing.T) {
+	s, _, audited := approvalService(t)
+	var refused atomic.Int32
+	audit := s.Audit
+	var one sync.Mutex
+	s.Audit = func(ctx context.Context, e ops.AuditEntry) {
+		one.Lock()
+		defer one.Unlock()
+		if e.Err != nil {
+			refused.Add(1)
+		}
+		audit(ctx, e)
+	}
+	_, err := s.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Shown: shown}, &jobcontrol.CancelIn{Job: "4711"})
+	require.NoError(t, err)
+	list, err := s.Approvals(t.Context())
+	require.NoError(t, err)
+	_, err = s.Docs().Claim(t.Context(), "approval_decided", list[0].ID, "T1/U5", s.Now().Add(time.Hour))
+	require.NoError(t, err)
+	var decided atomic.Int32
+	var all sync.WaitGroup
+	for i := range 8 {
+		name := "T1/W" + strconv.Itoa(i)
+		all.Go(func() {
+			a, err := s.Decide(t.Context(), list[0].ID, ops.Caller{ID: name, User: name, Operator: true}, name, i%2 == 0, "")
+			if err == nil {
+				decided.Add(1)
+				assert.Equal(t, name, a.Decided)
+			} else {
+				assert.ErrorContains(t, err, "has decided already")
+			}
+		})
+	}
+	all.Wait()
+	require.EqualValues(t, 1, decided.Load())
+	require.Len(t, *audited, 1+2*int(refused.Load()))
+}
+
 func TestAnApprovalServesExactlyOneCall(t *testing.T) {
 	s, now, audited := approvalService(t)
 	in := &jobcontrol.CancelIn{Job: "4711"}

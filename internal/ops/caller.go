@@ -45,6 +45,9 @@ type Call struct {
 	*Service
 	Who  Caller
 	Lang lang.Lang
+	// Key identifies a call that its surface makes again where this process is stopped before the
+	// answer is stored. It is empty where nobody but the caller repeats the call.
+	Key string
 	// Dir is the folder against which relative paths of the shell resolve. It is empty
 	// on other surfaces, which accept absolute paths only.
 	Dir string

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -35,6 +36,12 @@ func (d noDocuments) Get(context.Context, string, string, time.Time, any) (bool,
 }
 
 func (d noDocuments) Take(context.Context, string, string, time.Time, any) (bool, error) {
+	return false, d.why
+}
+
+func (d noDocuments) Replace(
+	context.Context, string, string, json.RawMessage, any, time.Time, ...store.SlackMessage,
+) (bool, error) {
 	return false, d.why
 }
 

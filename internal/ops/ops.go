@@ -95,6 +95,9 @@ func (o Op) Run(ctx context.Context, c *Call, in any) (out any, err error) {
 		c.audit(ctx, o, in, nil, err)
 		return nil, err
 	}
+	if c.Key != "" {
+		c.Key += "/" + o.Name // an operation may run others
+	}
 	out, err = o.run(ctx, c, v.Elem().Interface())
 	if o.Effect != Read && c.Service != nil {
 		for _, view := range c.Views {

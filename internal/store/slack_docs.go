@@ -18,6 +18,9 @@ type Documents interface {
 	Add(ctx context.Context, kind, key string, value any, now, expires time.Time) (added bool, err error)
 	Get(ctx context.Context, kind, key string, now time.Time, value any) (ok bool, err error)
 	Take(ctx context.Context, kind, key string, now time.Time, value any) (ok bool, err error)
+	Replace(
+		ctx context.Context, kind, key string, was json.RawMessage, value any, expires time.Time, owed ...SlackMessage,
+	) (done bool, err error)
 	Claim(ctx context.Context, kind, key, by string, expires time.Time) (owner string, err error)
 	Delete(ctx context.Context, kind, key string) error
 	Keys(ctx context.Context, kind string, now time.Time) ([]string, error)

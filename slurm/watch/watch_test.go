@@ -150,8 +150,10 @@ func TestAJobIsToldOfOnceAtEachChange(t *testing.T) {
 		time.Sleep(40 * time.Second)
 		require.Equal(t, []string{"ended FAILED"}, told())
 		time.Sleep(25 * time.Hour)
-		asked := len(f.asked)
+		asked := 0
+		f.set(func() { asked = len(f.asked) })
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		require.Len(t, f.asked, asked, "nothing is watched, so nothing is asked")
 	})
 }

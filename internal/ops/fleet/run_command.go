@@ -82,6 +82,9 @@ func runOn(ctx context.Context, c *ops.Call, in RunIn) (RunOut, error) {
 			return out, err
 		}
 	}
+	if _, err := c.BeginOn(ctx, j, nil); err != nil {
+		return out, err
+	}
 	done := c.During(lang.Text{EN: "the nodes run it", ZH: "各节点正在执行"}.In(c.Lang))
 	said, err := cl.Exec(ctx, e)
 	done()

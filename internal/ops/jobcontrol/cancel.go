@@ -2,6 +2,7 @@ package jobcontrol
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -102,8 +103,13 @@ func cancel(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
 	}
 	out := CancelOut{JobID: in.Job, State: j.State, Name: j.Name}
 	if j.State.Ended() {
+		made := func(was slurm.Job) bool { return !was.State.Ended() }
+		if in.Signal != "" {
+			made = nil // an end by itself looks alike
+		}
 		out.unsent = name
-		return out, nil
+		out.Cancelled, err = c.BeginOn(ctx, j, made)
+		return out, err
 	}
 	if cl, err = c.Changing(cl, j); err != nil {
 		return out, err
@@ -124,6 +130,9 @@ func cancel(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
 		}.With(in.Job, j.Name, size)
 	}
 	if err := c.RequireYes(in.Yes, would); err != nil {
+		return out, err
+	}
+	if _, err := c.BeginOn(ctx, j, func(slurm.Job) bool { return false }); err != nil {
 		return out, err
 	}
 	if err := cl.Cancel(ctx, in.Job); err != nil {
@@ -156,6 +165,9 @@ func signalTasks(ctx context.Context, c *ops.Call, cl ops.Cluster, in CancelIn, 
 		EN: "sending SIG%s to the tasks of %s (%s, %s) ends a program that does not handle it",
 		ZH: "向 %[2]s（%[3]s，%[4]s）的任务发送 SIG%[1]s，会结束未处理该信号的程序",
 	}.With(in.Signal, in.Job, j.Name, size)); err != nil {
+		return out, err
+	}
+	if _, err := c.BeginOn(ctx, j, nil); err != nil {
 		return out, err
 	}
 	if err := s.Signal(ctx, in.Job, in.Signal); err != nil {
@@ -206,6 +218,15 @@ func cancelMine(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error
 			running++
 		}
 		out.Jobs = append(out.Jobs, CancelledJob{JobID: id, Name: j.Name, State: j.State})
+	}
+	if in.Yes || c.Confirmed {
+		var first []CancelledJob
+		switch again, err := c.Begin(ctx, out.Jobs, &first); {
+		case err != nil:
+			return out, err
+		case again: // jobs that began since then are not meant
+			out.Jobs = first
+		}
 	}
 	if len(out.Jobs) == 0 {
 		return out, nil
@@ -272,7 +293,11 @@ func cancelStep(ctx context.Context, c *ops.Call, in CancelIn, job slurm.JobID) 
 	if err := c.RequireYes(in.Yes, lang.Text{EN: "ending step %s of %s cannot be undone", ZH: "结束 %[2]s 的步骤 %[1]s 后无法撤销"}.With(in.Job, j.Name)); err != nil {
 		return out, err
 	}
-	if err := s.CancelStep(ctx, string(in.Job)); err != nil {
+	again, err := c.Begin(ctx, j, &slurm.Job{})
+	if err != nil {
+		return out, err
+	}
+	if err := s.CancelStep(ctx, string(in.Job)); err != nil && !(again && errors.Is(err, slurm.ErrNotFound)) {
 		e := ops.AsError(c.SlurmError(err, job))
 		if e.Code == ops.NotFound {
 			e = ops.NotFoundError("job",

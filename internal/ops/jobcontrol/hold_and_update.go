@@ -8,6 +8,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/preflight"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -168,10 +169,19 @@ func Requeue() ops.Op {
 }
 
 func requeue(ctx context.Context, c *ops.Call, in RequeueIn) (ChangeOut, error) {
-	atOnce := false
-	allow := func(cl ops.Cluster, j slurm.Job) error {
-		if r, ok := cl.(restarter); ok {
-			atOnce = true
+	atOnce, already := false, false
+	allow := func(cl ops.Cluster, j slurm.Job) (err error) {
+		if in.Yes || c.Confirmed {
+			already, err = c.BeginOn(ctx, j, func(was slurm.Job) bool {
+				return j.Restarts > was.Restarts || !j.State.Ended() && (was.State.Ended() || j.State == slurm.Pending && was.State != slurm.Pending)
+			})
+		}
+		r, ok := cl.(restarter)
+		atOnce = ok
+		if err != nil || already {
+			return err
+		}
+		if ok {
 			if err := r.MayRequeue(ctx, in.Job); err != nil {
 				return c.SlurmError(err, in.Job)
 			}
@@ -184,7 +194,12 @@ func requeue(ctx context.Context, c *ops.Call, in RequeueIn) (ChangeOut, error) 
 			ZH: "重新排队 %s（%s，%s，已运行 %s）会结束本次运行：最后一个检查点之后的计算会丢失",
 		}.With(j.ID, j.Name, ops.Counted(max(j.NumNodes, len(j.Nodes)), "node"), ops.Duration(j.ElapsedS)))
 	}
-	out, err := change(ctx, c, in.JobIn, lang.Text{EN: "requeued; Slurm starts it again after about two minutes", ZH: "已重新排队；Slurm 约两分钟后再次启动"}, allow, func(cl ops.Cluster) error { return cl.Requeue(ctx, in.Job) })
+	out, err := change(ctx, c, in.JobIn, lang.Text{EN: "requeued; Slurm starts it again after about two minutes", ZH: "已重新排队；Slurm 约两分钟后再次启动"}, allow, func(cl ops.Cluster) error {
+		if already {
+			return nil
+		}
+		return cl.Requeue(ctx, in.Job)
+	})
 	if err == nil && atOnce {
 		out.Did = lang.Text{EN: "requeued; it starts again as soon as there is room", ZH: "已重新排队；有空闲节点时立即再次启动"}.In(c.Lang)
 	}
@@ -249,7 +264,8 @@ func update(ctx context.Context, c *ops.Call, in UpdateIn) (ChangeOut, error) {
 	if cl, err = c.Changing(cl, j); err != nil {
 		return ChangeOut{}, err
 	}
-	if in.Nodes > 0 && j.State != slurm.Pending {
+	anew := launch.SubmitIn{SpecIn: changedSpec(in, j), IdempotencyKey: c.Key} // an earlier attempt of this call may have ended j
+	if in.Nodes > 0 && j.State != slurm.Pending && !launch.AlreadySubmitted(ctx, c, &anew) {
 		return ChangeOut{}, &ops.Error{Code: ops.NotAllowed, Field: "nodes", Message: lang.Text{
 			EN: "job %s is %s: its number of nodes can be changed only while it waits",
 			ZH: "作业 %s 处于 %s：只有排队中的作业可以修改节点数",

@@ -116,7 +116,7 @@ func resubmit(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, j s
 			lang.Text{EN: "job %s is one of several, whose script is made for %s", ZH: "作业 %s 是一组作业之一，其脚本按 %s生成"}.With(j.ID, ops.Counted(j.NumNodes, "node")),
 			lang.Text{EN: "cancel it, and submit it again: `submit --from %s --nodes %d`", ZH: "请取消后重新提交：`submit --from %s --nodes %d`"}.With(j.ID, in.Nodes))
 	}
-	next := launch.SubmitIn{SpecIn: changedSpec(in, j), DryRun: true}
+	next := launch.SubmitIn{SpecIn: changedSpec(in, j), IdempotencyKey: c.Key, DryRun: true}
 	planned, err := runSubmit(ctx, c, next)
 	if err != nil {
 		return ChangeOut{}, err
@@ -132,7 +132,7 @@ func resubmit(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, j s
 		return ChangeOut{}, err
 	}
 	held := strings.HasPrefix(j.Reason, "JobHeld") // by its user, who does not want it to start
-	if !held {
+	if !held && !j.State.Ended() {
 		if err := cl.Hold(ctx, in.Job); err != nil {
 			return ChangeOut{}, c.SlurmError(err, in.Job)
 		}

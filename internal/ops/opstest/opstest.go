@@ -73,6 +73,8 @@ func (s *Site) Job(_ context.Context, id slurm.JobID) (slurm.Job, error) {
 
 // Jobs returns the jobs that match f.
 func (s *Site) Jobs(_ context.Context, f slurm.Filter) ([]slurm.Job, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var out []slurm.Job
 	for _, j := range s.KnownJobs {
 		if f.Match(j) {
