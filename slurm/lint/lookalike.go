@@ -36,7 +36,8 @@ func lookalike(c *checker) {
 	}
 	for _, d := range c.job.Directives {
 		if d.Ignored == "" {
-			for _, word := range strings.FieldsFunc(d.Text, func(r rune) bool { return r == ' ' || r == '\t' }) {
+			code, _ := script.Uncommented(d.Text) // sbatch reads no comment
+			for _, word := range strings.FieldsFunc(code, func(r rune) bool { return r == ' ' || r == '\t' }) {
 				report(d.Line, word)
 			}
 		}

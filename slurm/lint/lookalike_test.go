@@ -67,3 +67,11 @@ func TestLookalikesOfADirectiveAndOfARefusedCommand(t *testing.T) {
 	}
 	require.ElementsMatch(t, []int{2, 3}, lines)
 }
+
+// sbatch reads no comment behind an option.
+func TestALookalikeInADirectivesCommentIsText(t *testing.T) {
+	const file = "#!/bin/bash\n#SBATCH --nodes=1 --output=%j.out # “7.out”, one – not two\nset -euo pipefail\nhostname\n"
+	for _, f := range lint.CheckIn("a.sbatch", []byte(file), lang.EN) {
+		require.NotEqual(t, "lookalike-character", f.Rule)
+	}
+}
