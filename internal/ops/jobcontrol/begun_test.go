@@ -13,8 +13,8 @@ import (
 
 // A call that a stopped server had begun is made again: what became of the job meanwhile decides.
 func TestACallThatHadBegunIsNotRepeatedBlindly(t *testing.T) {
-	ended, requeued, next := his, his, his
-	ended.State = slurm.Completed
+	ended, cancelled, requeued, next := his, his, his, his
+	ended.State, cancelled.State = slurm.Completed, slurm.Cancelled
 	requeued.State, requeued.Restarts = slurm.Pending, 1
 	next.Restarts = 1
 	for _, c := range []struct {
@@ -24,7 +24,8 @@ func TestACallThatHadBegunIsNotRepeatedBlindly(t *testing.T) {
 		times       int
 		asks        bool
 	}{
-		{"cancelled", "20", Cancel(), ended, 1, false},
+		{"cancelled", "20", Cancel(), cancelled, 1, false},
+		{"completed first", "20", Cancel(), ended, 1, false},
 		{"not cancelled yet", "20", Cancel(), his, 2, false},
 		{"another run began", "20", Cancel(), next, 1, true},
 		{"requeued", "20", Requeue(), requeued, 1, false},
@@ -41,7 +42,7 @@ func TestACallThatHadBegunIsNotRepeatedBlindly(t *testing.T) {
 		require.Len(t, *did, c.times, c.name)
 		require.Equal(t, c.asks, err != nil && ops.AsError(err).MayBeDone(), "%s: %v", c.name, err)
 		if o, ok := out.(CancelOut); ok && !c.asks {
-			require.True(t, o.Cancelled, c.name)
+			require.Equal(t, c.now.State != slurm.Completed, o.Cancelled, c.name)
 		}
 		if c.asks {
 			require.ErrorContains(t, err, "it may have been carried out on job 20 already")
