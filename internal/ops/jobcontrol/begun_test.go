@@ -85,3 +85,22 @@ func TestAnUpdateThatHadBegunSubmitsOnce(t *testing.T) {
 	require.Len(t, s.Submitted, 2)
 	require.Equal(t, []slurm.JobID{made[0], made[0], made[0]}, made)
 }
+
+// A server that was stopped while it held the old job for its replacement leaves no job held.
+func TestAnUpdateThatFailsTheSecondTimeReleasesTheJob(t *testing.T) {
+	c, s := newUpdatableSite(t, func(*slurm.Job, slurm.Update) { t.Error("nothing is changed in place") })
+	first, err := opstest.Do(t, c, launch.Submit(), append([]string{"--yes"}, opstest.GoodJob...)...)
+	require.NoError(t, err)
+	limit := int64(90 * 60)
+	old := slurm.Job{
+		ID: *first.(launch.SubmitOut).JobID, Name: "gpt", User: "alice", State: slurm.Pending, NumNodes: 2, Partition: "long", QOS: "high", TimeLimitS: &limit,
+	}
+	c.Key, c.Confirmed, s.Refuse = "press", true, slurm.FromStderr("submit", "Job violates accounting/QOS policy")
+	for _, reason := range []string{"Priority", "JobHeldUser"} {
+		old.Reason, s.did = reason, nil
+		s.Put(old)
+		_, err := opstest.Do(t, c, Update(), string(old.ID), "--nodes", "1")
+		require.Error(t, err)
+		require.Equal(t, []string{"hold", "release"}, s.did, reason)
+	}
+}
