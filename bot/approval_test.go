@@ -192,7 +192,7 @@ func TestADeclineTakesAReasonAndARequestEnds(t *testing.T) {
 			}
 		}
 		yes, _ := buttonOf(t, q, "Approve")
-		s.Press(q, yes, value, "U5")
+		s.Press(q, yes, value, "U6") // nor can who decided take it back, and is told so
 		s.said("This request was decided already, or it has expired")
 		require.Zero(t, s.yard.count())
 		require.Contains(t, s.at(q), "Declined: submit", "a late press does not wipe the decision off the channel")

@@ -105,8 +105,12 @@ func (b *Bot) waiting(ctx context.Context) ([]waitingRequest, error) {
 func (b *Bot) decide(ctx context.Context, a incoming.Ask, yes bool) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
 	name := a.Team + "/" + a.User
+	again, err := c.Begin(ctx, yes, new(bool))
+	if err != nil {
+		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
+	}
 	w, kept, err := b.shown(ctx, a.Value)
-	if err == nil && kept == nil {
+	if err == nil && kept == nil && again {
 		if now, _, e := b.cfg.Service.Outcome(ctx, ops.Approval{ID: a.Value}); e == nil && now.Decided == name {
 			return nil // a server was killed after it had told everybody of this decision
 		}

@@ -13,8 +13,8 @@ import (
 
 // A call that a stopped server had begun is made again: what became of the job meanwhile decides.
 func TestACallThatHadBegunIsNotRepeatedBlindly(t *testing.T) {
-	ended, requeued, next := his, his, his
-	ended.State = slurm.Completed
+	ended, cancelled, requeued, next := his, his, his, his
+	ended.State, cancelled.State = slurm.Completed, slurm.Cancelled
 	requeued.State, requeued.Restarts = slurm.Pending, 1
 	next.Restarts = 1
 	for _, c := range []struct {
@@ -24,7 +24,8 @@ func TestACallThatHadBegunIsNotRepeatedBlindly(t *testing.T) {
 		times       int
 		asks        bool
 	}{
-		{"cancelled", "20", Cancel(), ended, 1, false},
+		{"cancelled", "20", Cancel(), cancelled, 1, false},
+		{"completed first", "20", Cancel(), ended, 1, false},
 		{"not cancelled yet", "20", Cancel(), his, 2, false},
 		{"another run began", "20", Cancel(), next, 1, true},
 		{"requeued", "20", Requeue(), requeued, 1, false},
@@ -41,7 +42,7 @@ func TestACallThatHadBegunIsNotRepeatedBlindly(t *testing.T) {
 		require.Len(t, *did, c.times, c.name)
 		require.Equal(t, c.asks, err != nil && ops.AsError(err).MayBeDone(), "%s: %v", c.name, err)
 		if o, ok := out.(CancelOut); ok && !c.asks {
-			require.True(t, o.Cancelled, c.name)
+			require.Equal(t, c.now.State != slurm.Completed, o.Cancelled, c.name)
 		}
 		if c.asks {
 			require.ErrorContains(t, err, "it may have been carried out on job 20 already")
@@ -83,4 +84,23 @@ func TestAnUpdateThatHadBegunSubmitsOnce(t *testing.T) {
 	}
 	require.Len(t, s.Submitted, 2)
 	require.Equal(t, []slurm.JobID{made[0], made[0], made[0]}, made)
+}
+
+// A server that was stopped while it held the old job for its replacement leaves no job held.
+func TestAnUpdateThatFailsTheSecondTimeReleasesTheJob(t *testing.T) {
+	c, s := newUpdatableSite(t, func(*slurm.Job, slurm.Update) { t.Error("nothing is changed in place") })
+	first, err := opstest.Do(t, c, launch.Submit(), append([]string{"--yes"}, opstest.GoodJob...)...)
+	require.NoError(t, err)
+	limit := int64(90 * 60)
+	old := slurm.Job{
+		ID: *first.(launch.SubmitOut).JobID, Name: "gpt", User: "alice", State: slurm.Pending, NumNodes: 2, Partition: "long", QOS: "high", TimeLimitS: &limit,
+	}
+	c.Key, c.Confirmed, s.Refuse = "press", true, slurm.FromStderr("submit", "Job violates accounting/QOS policy")
+	for _, reason := range []string{"Priority", "JobHeldUser"} {
+		old.Reason, s.did = reason, nil
+		s.Put(old)
+		_, err := opstest.Do(t, c, Update(), string(old.ID), "--nodes", "1")
+		require.Error(t, err)
+		require.Equal(t, []string{"hold", "release"}, s.did, reason)
+	}
 }

@@ -108,7 +108,8 @@ func cancel(ctx context.Context, c *ops.Call, in CancelIn) (CancelOut, error) {
 			made = nil // an end by itself looks alike
 		}
 		out.unsent = name
-		out.Cancelled, err = c.BeginOn(ctx, j, made)
+		already, err := c.BeginOn(ctx, j, made)
+		out.Cancelled = already && !j.State.Failed() && j.State != slurm.Completed // else it ended before it could be cancelled
 		return out, err
 	}
 	if cl, err = c.Changing(cl, j); err != nil {

@@ -131,7 +131,10 @@ func resubmit(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, j s
 	if err := c.RequireYes(in.Yes, would); err != nil {
 		return ChangeOut{}, err
 	}
-	held := strings.HasPrefix(j.Reason, "JobHeld") // by its user, who does not want it to start
+	held := strings.HasPrefix(j.Reason, "JobHeld")       // by its user, who does not want it to start
+	if _, err := c.Begin(ctx, held, &held); err != nil { // an earlier attempt of this call may have held it
+		return ChangeOut{}, err
+	}
 	if !held && !j.State.Ended() {
 		if err := cl.Hold(ctx, in.Job); err != nil {
 			return ChangeOut{}, c.SlurmError(err, in.Job)
