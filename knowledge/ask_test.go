@@ -110,6 +110,7 @@ func TestRequestsAreRedirected(t *testing.T) {
 	for q, want := range map[string]string{
 		"cancel everyone's jobs right now":                 "cancel JOB",
 		"put job 9120 on hold for me":                      "hold JOB",
+		"what's the current learning rate of job 5120":     "metrics JOB",
 		"what is the loss of job 5120":                     "metrics JOB",
 		"作业 5120 的 loss 是多少":                               "metrics JOB",
 		"帮我把作业 12345 取消掉":                                  "cancel JOB",
