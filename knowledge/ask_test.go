@@ -147,7 +147,8 @@ func TestRequestsAreRedirected(t *testing.T) {
 	}
 	// How-to questions are answered.
 	for _, q := range []string{
-		"how do I cancel all my pending jobs", "怎么取消我所有的作业", "where do I put the ngc api key for enroot",
+		"how do I cancel all my pending jobs", "resume from the last step of run 3 with another learning rate",
+		"怎么取消我所有的作业", "where do I put the ngc api key for enroot",
 		"scancel everything that is mine", "cancel all my pending jobs only", "who can see my jobs in squeue", "which command drains a node",
 		"which command shows how many gpus are free", "can other users cancel my job",
 		"does scancel kill other users' jobs", "how does slurm release nodes for other users",
