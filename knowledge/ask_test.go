@@ -110,6 +110,7 @@ func TestRequestsAreRedirected(t *testing.T) {
 	for q, want := range map[string]string{
 		"cancel everyone's jobs right now":                 "cancel JOB",
 		"put job 9120 on hold for me":                      "hold JOB",
+		"what's the current learning rate of job 5120":     "metrics JOB",
 		"what is the loss of job 5120":                     "metrics JOB",
 		"作业 5120 的 loss 是多少":                               "metrics JOB",
 		"帮我把作业 12345 取消掉":                                  "cancel JOB",
@@ -146,7 +147,8 @@ func TestRequestsAreRedirected(t *testing.T) {
 	}
 	// How-to questions are answered.
 	for _, q := range []string{
-		"how do I cancel all my pending jobs", "怎么取消我所有的作业", "where do I put the ngc api key for enroot",
+		"how do I cancel all my pending jobs", "resume from the last step of run 3 with another learning rate",
+		"怎么取消我所有的作业", "where do I put the ngc api key for enroot",
 		"scancel everything that is mine", "cancel all my pending jobs only", "who can see my jobs in squeue", "which command drains a node",
 		"which command shows how many gpus are free", "can other users cancel my job",
 		"does scancel kill other users' jobs", "how does slurm release nodes for other users",

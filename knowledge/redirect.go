@@ -135,7 +135,8 @@ var redirectRules = []redirectRule{
 	{`\bmy (?:last|latest|newest|previous|most recent) (?:job|run)\b|我的?(?:上一?个|上次|最近|最新|刚才)的?(?:一个)?(?:作业|任务|训练)`, toLive, true, "a job of one's own"},
 	{`\b(?:which|what) (?:nodes?|gpus?|colleague)\b.{0,25}\b` + nowEN + `\b`, toLive, false, "the state of nodes now"},
 	{
-		`\b(?:loss|step|iteration|progress|throughput|speed|tflops|mfu|learning rate|grad(?:ient)? norm)\b.{0,12}\b(?:of|for|in) (?:my |the |our )?(?:job|run) #?\d+` +
+		`\bwhat(?:'?s| is| was) (?:the |my )?(?:current |latest |last |final )?` +
+			`(?:loss|step|iteration|progress|throughput|speed|tflops|mfu|learning rate|grad(?:ient)? norm)\b.{0,12}\b(?:of|for|in) (?:my |the |our )?(?:job|run) #?\d+` +
 			`|作业 ?\d+ ?(?:现在|当前)?的? ?(?:loss|损失|进度|步数|速度|吞吐|学习率)|作业 ?\d+ ?(?:跑|训)(?:到|了)`,
 		toLive, false, "a value of a numbered job",
 	},

@@ -51,6 +51,7 @@ func TestWhatAFreshLogSaysOfItsEnd(t *testing.T) {
 		"Pipeline aborted.":                            outcome.UnknownExit,
 		"FATAL: cannot read shard 17":                  outcome.UnknownExit,
 		"FATAL: no fused kernel, using fallback path":  outcome.Running,
+		"Job finished with status 1, copying results":  outcome.UnknownExit,
 		"FATAL: cannot read the config, exiting":       outcome.UnknownExit,
 		"Evaluation run failed":                        outcome.Running,
 		"ERROR: evaluation failed":                     outcome.Running,
@@ -156,6 +157,9 @@ func TestATrapsWordsAreNoEnd(t *testing.T) {
 		steps + "Terminated\n" + trap:           outcome.SlurmCancelled,
 		steps + "Training complete.\n" + trap:   outcome.Success,
 		steps + "+ echo 'job done'\njob done\n": outcome.Success,
+		strings.Replace(steps, "+ python", "+ cleanup 7\n+ python", 1) + steps[len("+ trap 'cleanup 7' EXIT\n"):] + "Training complete.\n":                   outcome.Success,
+		"+ trap 'echo' EXIT\n+ echo starting\nstarting\n" + diagnosetest.Rounds(8, "epoch 1 step {n} loss 2.{n}\n") + "Training complete.\n":                 outcome.Success,
+		"++ trap cleanup EXIT\n++ cleanup\n+ DIR=/x\n" + strings.Repeat(diagnosetest.Rounds(8, "epoch 1 step {n} loss 2.{n}\n"), 2) + "Training complete.\n": outcome.Success,
 	} {
 		require.Equal(t, class, diagnosetest.Old(t, log).Class, log)
 	}
@@ -171,6 +175,8 @@ func TestAJobsTestsThatFailed(t *testing.T) {
 		steps + "FAILED (failures=2)\nElapsed time: 12 s\n":          outcome.UserException,
 		steps + "==== 14 passed in 3.21s ====\n":                     outcome.Success,
 		steps + "12 of 500 episodes failed, success rate 97.6%\n":    outcome.Success,
+		steps + "3 failed requests in 12.5s\nTraining complete.\n":   outcome.Success,
+		steps + "2 failed, 998 ok in 3.1s\nAll done.\n":              outcome.Success,
 	} {
 		r := diagnosetest.Old(t, log)
 		require.Equal(t, class, r.Class, log)

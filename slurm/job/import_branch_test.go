@@ -40,6 +40,10 @@ func TestImportCountsTheGPUs(t *testing.T) {
 	}
 	s, _ := imported("#SBATCH --nodes=1 --exclusive", "python /w/t.py")
 	require.Nil(t, s.GPUsPerNode, "whole nodes have their GPUs")
+	for _, place := range []string{"--partition=a100", "--constraint=gpu", "--partition=cpu_gpu"} {
+		s, _ = imported("#SBATCH --nodes=2 "+place, "srun python /w/train.py")
+		require.Nil(t, s.GPUsPerNode, "%s may give whole nodes", place)
+	}
 }
 
 // kill -0 only asks whether a process lives, so that there is nothing to import.

@@ -136,10 +136,11 @@ func (m *importer) gpus(o script.Option, value string) {
 	}
 }
 
-// withoutGPUs reports whether the file asks for no GPUs, for a program that is no training: Slurm gives none.
+// withoutGPUs reports whether the file asks for no GPUs, for a program that is no training: Slurm gives none, but in
+// a partition that is given by whole nodes.
 func (m *importer) withoutGPUs(st *script.Start) bool {
 	return m.spec.GPUsPerNode == nil && len(m.spec.Components) == 0 && m.job.Batch() && !st.Launcher.Forks() && !m.namesGPUs(st) &&
-		(m.cpuPlace() || !m.job.Options.Has("exclusive") && !trains(st))
+		(m.cpuPlace() || !m.job.Options.Has("exclusive") && !m.job.Options.Has("partition", "constraint", "qos", "nodelist", "reservation") && !trains(st))
 }
 
 // groupVariables are variables of a process group: a program that has one is a rank of it.
@@ -165,7 +166,8 @@ func trains(st *script.Start) bool {
 // cpuPlace reports whether the job asks for a partition, or the like, that is named after CPUs.
 func (m *importer) cpuPlace() bool {
 	return slices.ContainsFunc(m.job.Options, func(o script.Option) bool {
-		return slices.Contains([]string{"partition", "constraint", "qos", "account"}, o.Name) && strings.Contains(strings.ToLower(o.Text()), "cpu")
+		return slices.Contains([]string{"partition", "constraint", "qos", "account"}, o.Name) && strings.Contains(strings.ToLower(o.Text()), "cpu") &&
+			!strings.Contains(strings.ToLower(o.Text()), "gpu")
 	})
 }
 

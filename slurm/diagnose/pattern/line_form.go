@@ -126,7 +126,8 @@ var (
 // testsFailed matches pytest's and unittest's count of the tests that failed: their program leaves with 1.
 var testsFailed = lazy.On("failed|FAILED", testsFailedForm)
 
-const testsFailedForm = `^=* ?\d+ failed\b.* in \d[\d.]*s\b|^FAILED \((?:failures|errors)=\d`
+const testsFailedForm = `^=* ?\d+ failed` +
+	`(?:, \d+ (?:passed|skipped|deselected|xfailed|xpassed|warnings?|errors?|rerun|subtests \w+))* in \d[\d.]*s\b|^FAILED \((?:failures|errors)=\d`
 
 // errorForm matches the forms in which programs report an error.
 var errorForm = lazy.New(`^\S*/\S+: ` + // a program's path

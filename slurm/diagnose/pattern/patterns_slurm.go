@@ -15,7 +15,7 @@ var slurmPatterns = []pattern{
 		`due to requeue|(job|is|was|been|being) preempted|preempted by|(job|step) \S* ?(has been |was |is being )?requeued`,
 	},
 	{outcome.SlurmPreempted, Ended + 2, oneOf("preempted"), `(srun|salloc|slurm\w*): .*\b(job|step)(id=| )\S+ (has been|was|is being) preempted`},
-	{outcome.SlurmNodeFail, Ended + 5, oneOf("due to node |node failure on|node_fail"), `due to node (\S+ )?fail|node failure on|\bnode_fail\b`},
+	{outcome.SlurmNodeFail, Ended + 5, oneOf("due to node |node failure on|node_fail"), `due to node (fail|\S+ failure)|node failure on|\bnode_fail\b`},
 	{
 		outcome.SlurmNodeFail, Ended + 2, oneOf("a node failed|a node has failed|a node died|a node has died"),
 		`^(\S+: )*a node (has )?(failed|died)\b`,

@@ -56,13 +56,16 @@ func (f *Facts) SaysOver(silent bool) bool {
 	}
 	_, text := logline.CutTag(m.Text)
 	if f.rows[form32(m.Tag, text)].times > 1 || pattern.ZeroOf.MatchString(text) ||
-		ofPart.MatchString(text) || partDone.MatchString(text) || ofRound.MatchString(text) || goesOn(text) {
+		ofPart.MatchString(text) || partDone.MatchString(text) || ofRound.MatchString(text) {
 		return false
 	}
-	if silent && tellsFailure(text) {
+	if badEnd.MatchString(text) {
 		return true
 	}
-	return badEnd.MatchString(text) || bareStatus.MatchString(text) || leavesFailed.MatchString(text) || python.Alone(text) || runFailed.MatchString(text) ||
+	if goesOn(text) {
+		return false
+	}
+	return silent && tellsFailure(text) || bareStatus.MatchString(text) || leavesFailed.MatchString(text) || python.Alone(text) || runFailed.MatchString(text) ||
 		fatal.MatchString(text) && !aNumber.MatchString(text)
 }
 

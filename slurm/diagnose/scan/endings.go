@@ -366,7 +366,7 @@ var whole = lazy.New(`(?i)^` + levelled + `(?:` +
 
 // allDone takes in a message that all work is done: the program's, its trainer's, or a batch system's.
 func (s *scanner) allDone(text string, off int64, h pattern.Hits) {
-	if h.Ask&pattern.AskWhole == 0 || s.trap.at > 0 {
+	if h.Ask&pattern.AskWhole == 0 || s.trap.ran(s.told) {
 		return
 	}
 	if fitted.MatchString(text) {
@@ -430,7 +430,7 @@ var rowOf = lazy.New(`^(?:\d+ {2,}\S.*  .*| {2,}\S+ {2,}\S.*|\[\d+ rows x \d+ co
 // processes that exit one after the other, and MLPerf's records of anything but the end of the run.
 func (f *Facts) talk() (lines []Mark) {
 	for _, m := range f.Last {
-		if f.trap.at > 0 && m.told > f.trap.at {
+		if f.trap.ran(f.told) && m.told > f.trap.at {
 			break
 		}
 		if _, text := logline.CutTag(m.Text); !rowOf.MatchString(text) && !prompt.MatchString(text) &&

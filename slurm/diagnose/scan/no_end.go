@@ -36,12 +36,18 @@ func (s *scanner) serving(text string, h pattern.Hits) {
 
 // A trap is a command that a script runs at its end, whatever ended it, as "set -x" shows it.
 type trap struct {
-	command string
-	at      int // the value of Facts.told when it ran
+	command string // as "set -x" writes it in the shell that set the trap
+	at      int    // the value of Facts.told when it ran
 }
 
+// trapTalk is the number of lines that a trap may write. A script may run its command before its work, too.
+const trapTalk = 12
+
+// ran reports whether the trap was run near the told-th line.
+func (t trap) ran(told int) bool { return t.at > 0 && told-t.at <= trapTalk }
+
 // setsTrap matches the command that sets a trap for the end of a script or for a signal that ends it.
-var setsTrap = lazy.New(`^\++ trap (?:-- )?(?:'([^';&|]+)[^']*'|(\S+)) (?:\S+ )*(?:SIG)?(?:EXIT|TERM|INT|HUP|0|1|2|15)\b`)
+var setsTrap = lazy.New(`^(\++ )trap (?:-- )?(?:'([^';&|]+)[^']*'|(\S+)) (?:\S+ )*(?:SIG)?(?:EXIT|TERM|INT|HUP|0|1|2|15)\b`)
 
 // read takes in the told-th line.
 func (t *trap) read(text string, told int) {
@@ -49,8 +55,8 @@ func (t *trap) read(text string, told int) {
 		return
 	}
 	if g := setsTrap.FindStringSubmatch(text); g != nil {
-		*t = trap{command: strings.TrimSpace(g[1] + g[2])}
-	} else if t.command != "" && strings.HasPrefix(strings.TrimLeft(text, "+ "), t.command) {
+		*t = trap{command: strings.TrimSpace(g[1] + g[2] + g[3])}
+	} else if text == t.command {
 		t.at = told
 	}
 }
