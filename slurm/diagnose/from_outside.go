@@ -27,7 +27,7 @@ func (j *job) endedFromOutside(left []*scan.Event) *scan.Event {
 var signalled = lazy.New(`(?i)\b(?:received|got|caught)\b.{0,12}\b(?:SIGTERM|SIGHUP|SIGINT|signal:? (?:15|1|2)|(?:15|1|2) death signal)\b|` +
 	`\bSIG(?:TERM|HUP) (?:\(@0x[0-9a-f]+\) )?received\b|` +
 	"`Termination signal` is detected by the operating system" + // glog and Paddle
-	`|^(?:\S+: line \d+: +\d+ )?Terminated(?:$|  )`) // a shell, about the program that it waited for
+	`|^Terminated$`) // a shell, about the program that it waited for
 
 // terminated returns a launcher's report on the only process that SIGTERM ended, if the launcher says neither that it told a
 // process to end nor that it was told to end itself: something else ended the process, and the others lost it.

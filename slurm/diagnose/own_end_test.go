@@ -104,7 +104,7 @@ func TestAProcessThatWasToldToEndHasNotSucceeded(t *testing.T) {
 		"Loading model\nCaught SIGTERM, saving partial results\npartial results saved\n":                      outcome.SlurmCancelled,
 		"Loading model\npartial results saved\n" + told:                                                       outcome.SlurmCancelled,
 		done + "Terminated\n": outcome.SlurmCancelled,
-		done + "/var/spool/job7/slurm_script: line 9: 4711 Terminated              python train.py\n": outcome.SlurmCancelled,
+		done + "/var/spool/job7/slurm_script: line 9: 4711 Terminated              python train.py\n": outcome.UnknownExit, // perhaps by the script itself
 		"Loading model\nTraining completed successfully\nTerminated\n":                                outcome.Success,
 		"Loading model\nReceived 3 signals\nSaved the config\nTraining completed successfully\n":      outcome.Success,
 	} {
@@ -156,6 +156,7 @@ func TestATrapsWordsAreNoEnd(t *testing.T) {
 		steps + trap:                            outcome.UnknownExit,
 		steps + "Terminated\n" + trap:           outcome.SlurmCancelled,
 		steps + "Training complete.\n" + trap:   outcome.Success,
+		steps + "+ exit 0\n" + trap:             outcome.Success,
 		steps + "+ echo 'job done'\njob done\n": outcome.Success,
 		strings.Replace(steps, "+ python", "+ cleanup 7\n+ python", 1) + steps[len("+ trap 'cleanup 7' EXIT\n"):] + "Training complete.\n":                   outcome.Success,
 		"+ trap 'echo' EXIT\n+ echo starting\nstarting\n" + diagnosetest.Rounds(8, "epoch 1 step {n} loss 2.{n}\n") + "Training complete.\n":                 outcome.Success,

@@ -65,7 +65,8 @@ func (f *Facts) SaysOver(silent bool) bool {
 	if goesOn(text) {
 		return false
 	}
-	return silent && tellsFailure(text) || bareStatus.MatchString(text) || leavesFailed.MatchString(text) || python.Alone(text) || runFailed.MatchString(text) ||
+	return silent && tellsFailure(text) || bareStatus.MatchString(text) || leavesFailed.MatchString(text) || python.Alone(text) ||
+		runFailed.MatchString(text) ||
 		fatal.MatchString(text) && !aNumber.MatchString(text)
 }
 

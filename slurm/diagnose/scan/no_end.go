@@ -54,9 +54,12 @@ func (t *trap) read(text string, told int) {
 	if !strings.HasPrefix(text, "+") {
 		return
 	}
-	if g := setsTrap.FindStringSubmatch(text); g != nil {
+	switch g := setsTrap.FindStringSubmatch(text); {
+	case g != nil:
 		*t = trap{command: strings.TrimSpace(g[1] + g[2] + g[3])}
-	} else if text == t.command {
+	case text == "+ exit 0":
+		*t = trap{} // the script reached its own end
+	case text == t.command:
 		t.at = told
 	}
 }
