@@ -14,7 +14,7 @@ func TestImportTakesOneBranch(t *testing.T) {
 		`case "$SIZE" in 7b) ARGS="--num-layers 32" ;; 13b) ARGS="--num-layers 40"; BIG=--bf16 ;; esac`,
 		"torchrun --nproc_per_node=8 pretrain_gpt.py $ARGS $BIG $LOG $EXTRA")
 	require.Equal(t, []string{"--num-layers", "32", "--wandb-project", "llm"}, s.Args)
-	require.Equal(t, map[string]string{"WANDB_MODE": "online"}, map[string]string(s.Env))
+	require.Equal(t, map[string]string{"WANDB_MODE": "online"}, s.Env)
 	require.Contains(t, notes, "WANDB_MODE=online: branches set several values: this one is used")
 	require.Contains(t, notes, "WANDB_SILENT: only a branch that is not taken sets it")
 }
