@@ -103,7 +103,7 @@ func (m *importer) nodes(o script.Option, value string) {
 
 var (
 	gpuCount = lazy.New(`^(?:gpu:)?(?:([0-9]*[A-Za-z][A-Za-z0-9_.-]*):)?([0-9]+)$`) // a kind may begin with a digit: 1080ti
-	tresGPU  = regexp.MustCompile(`^gres[/:]gpu\b`)
+	tresGPU  = lazy.New(`^gres[/:]gpu\b`)
 )
 
 // gpus reads a request for GPUs in any of its forms, and sets the GPUs per node.

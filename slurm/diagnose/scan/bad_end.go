@@ -66,8 +66,7 @@ func (f *Facts) SaysOver(silent bool) bool {
 		return false
 	}
 	return silent && tellsFailure(text) || bareStatus.MatchString(text) || leavesFailed.MatchString(text) || python.Alone(text) ||
-		runFailed.MatchString(text) ||
-		fatal.MatchString(text) && !aNumber.MatchString(text)
+		runFailed.MatchString(text) || fatal.MatchString(text) && !aNumber.MatchString(text)
 }
 
 // wholeJob matches the words for all of a job. A training evaluates and tests on its way, so that an evaluation is a part.

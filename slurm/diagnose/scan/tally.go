@@ -43,7 +43,8 @@ func tallyIn(text string) (c tally, ok bool) {
 // beginsEpoch reports whether a line names the work of an epoch behind its count, and no figure and no word of an end:
 // its program has only begun the epoch.
 func beginsEpoch(text string) bool {
-	return epochNamed.MatchString(text) && !figure.MatchString(text) && !endWords(text)
+	at := epochNamed.FindStringIndex(text)
+	return at != nil && !figure.MatchString(text[at[1]:]) && !endWords(text)
 }
 
 var epochNamed = lazy.New(`(?i)\bepoch\W{0,3}\d+ ?(?:/|of) ?\d+(?::| [–-]) +[a-z]`)
