@@ -87,7 +87,6 @@ func stateCounts(jobs []slurm.Job, l lang.Lang) string {
 	return strings.Join(parts, " · ")
 }
 
-// listBlocks draws one page of a list.
 func (b *Bot) listBlocks(jobs []slurm.Job, t typed.Call, l lang.Lang) (text string, bs []slack.Block) {
 	page := min(max(t.Page, 1), (len(jobs)-1)/pageOfJobs+1)
 	from := (page - 1) * pageOfJobs

@@ -95,7 +95,6 @@ const (
 // is a rare word, which the example of one card would win by.
 var jobNumber = lazy.New(`(?i)(\bjob(?: ?id)?s?[ :#]+|(?:作业号?|任务)[ :#]*)\d{3,}(?:[_.+]\d+)*`)
 
-// withoutJobNumbers returns a question without the numbers of jobs.
 func withoutJobNumbers(question string) string { return jobNumber.ReplaceAllString(question, "$1") }
 
 // Search returns up to n passages, those nearest to a question, best first, whatever
@@ -281,7 +280,6 @@ func nearestHits(lib *library.Library, question string, n int) []index.Hit {
 // textSite is the title of a passage of the site's own pages.
 var textSite = lang.Text{EN: "Your site's page %s › %s", ZH: "本站点的页面 %s › %s"}
 
-// aboutProgram matches questions about this program.
 var aboutProgram = lazy.New(`(?i)megatron[-_ ]?ops|\b(?:this|the|slack) bot\b|/megatron\b|\bmcp\b|job\.ya?ml|\bspecification\b` +
 	`|failure class|\brule id|\brule [a-z0-9]+(?:[.-][a-z0-9]+)+|knowledge gaps|\bidempotency` +
 	`|机器人|作业规格|规格(?:字段|文件)|(?:故障|失败)类别|规则 ?id|幂等`)

@@ -227,7 +227,6 @@ func (s *Server) tokenFor(ctx context.Context, grant Grant, call *ops.Call, o op
 	return s.tokens.issue(call.Who, digest(submit, call.Who, target), "")
 }
 
-// tokenOffer says what plan's token is for.
 func tokenOffer(token string) string {
 	return "To run this, show your person the plan; if they agree, call submit within " +
 		strconv.Itoa(int(tokenLife.Minutes())) + " minutes with the same spec and " + tokenField + ` "` + token + "\".\n"
@@ -257,7 +256,6 @@ func elicitationIn(ctx context.Context) elicitation {
 	return elicitation{form: e.Form != nil || e.URL == nil, url: e.URL != nil}
 }
 
-// canAsk reports whether ctx's client can ask its person.
 func canAsk(ctx context.Context) bool {
 	a := elicitationIn(ctx)
 	return a.form || a.url && baseIn(ctx) != ""

@@ -27,7 +27,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/mcp/replay"
 )
 
-// sessionIdle is how long an idle session is kept.
 const sessionIdle = 30 * time.Minute
 
 // HTTP says who may connect to a server over Streamable HTTP, and from where.

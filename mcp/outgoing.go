@@ -37,7 +37,6 @@ type codedError struct {
 func (e codedError) Error() string { return codeMark(e.code) + e.err.Error() }
 func (e codedError) Unwrap() error { return e.err }
 
-// codeMark is the prefix of an error with that code.
 func codeMark(code int) string { return "\x00" + strconv.Itoa(code) + "\x00" }
 
 // An unansweredError is the error of a call that its client cancelled.

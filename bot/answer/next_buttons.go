@@ -37,7 +37,6 @@ func NextButtons(next []string, l lang.Lang) slack.Block {
 	return slack.NewActionBlock("", es...)
 }
 
-// buttonNames are the labels of commands as buttons.
 var buttonNames = map[string]lang.Text{
 	"submit":     {EN: "Submit a job", ZH: "提交作业"},
 	"status":     {EN: "State", ZH: "状态"},

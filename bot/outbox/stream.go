@@ -304,7 +304,6 @@ func (s *Sender) finish(ctx context.Context, api *slack.Client, key string, o Me
 	return store.SlackRef{}, err
 }
 
-// isStream reports whether msg is the streamed message with that key.
 func isStream(msg slack.Message, key string) bool {
 	if len(msg.Blocks.BlockSet) == 0 {
 		return false

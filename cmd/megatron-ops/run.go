@@ -229,7 +229,6 @@ func (sh *shell) printJSON(v any) error {
 	return err
 }
 
-// maxIndentedBytes is the longest document that is indented.
 const maxIndentedBytes = 256 << 10
 
 // show prints an operation's answer.

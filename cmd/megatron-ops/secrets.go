@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 )
 
-// secretNames are the variables that hold secrets.
 var secretNames = []string{
 	"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_SIGNING_SECRET_OLD", "SLACK_CLIENT_SECRET", "MEGATRON_OPS_SLACK_KEY", "OPENAI_API_KEY",
 }

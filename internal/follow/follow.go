@@ -264,7 +264,6 @@ func requeuedText(j slurm.Job) lang.Text {
 	}.With(j.RunBefore(), j.Restarts)
 }
 
-// sameEnd reports whether a and b are the same end of the same run.
 func sameEnd(a, b slurm.Job) bool {
 	return a.State.Ended() && a.State == b.State && a.Restarts == b.Restarts &&
 		(a.SubmittedAt == nil || b.SubmittedAt == nil || a.SubmittedAt.Equal(*b.SubmittedAt))

@@ -134,7 +134,6 @@ func printable(s string, lines bool) string {
 	return s
 }
 
-// longestRun returns the length of the longest run of c in s.
 func longestRun(s string, c byte) int {
 	best, run := 0, 0
 	for i := range len(s) {

@@ -155,7 +155,6 @@ func (m *importer) wholeNodes(st *script.Start) bool {
 	return trains(st)
 }
 
-// trains reports whether st starts ranks of a training.
 func trains(st *script.Start) bool {
 	return ownProgram(st.Program.Text()) || slices.ContainsFunc(groupVariables, func(name string) bool {
 		_, ok := st.Env.Env(name)

@@ -35,7 +35,6 @@ func ForShell(s Spec, o Options, nodes []string) ([]string, error) {
 	return commands, nil
 }
 
-// byHand returns the command for one node.
 func (r *rendering) byHand(node int, nodes []string) string {
 	master := "NODE0"
 	switch {

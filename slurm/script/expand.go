@@ -274,7 +274,6 @@ func (r *reader) variable(name string, f frame, line int, source string) Value {
 	return refValue(&Ref{Name: name, Line: line, Shell: f.sh, Source: source})
 }
 
-// joinWords joins words with blanks.
 func joinWords(vs []Value) Value {
 	var out Value
 	for i, v := range vs {

@@ -159,7 +159,6 @@ func startsProgram(args []Arg) bool {
 		slices.Contains(shells, name) && strings.HasPrefix(args[1].Text(), "-"))
 }
 
-// launcherNames are the commands that are launchers.
 var launcherNames = map[string]bool{"torchrun": true, "accelerate": true, "deepspeed": true, "ft_launcher": true}
 
 // pythonValues are the options of the Python interpreter that take a value.
