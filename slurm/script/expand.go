@@ -181,7 +181,6 @@ func (r *reader) word(w *syntax.Word, f frame) []Value {
 	return l.out
 }
 
-// cost adds the size of v to the cost of the reading.
 func (r *reader) cost(v Value) {
 	r.bytes += 8 * len(v)
 	for _, p := range v {
