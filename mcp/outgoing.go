@@ -78,12 +78,6 @@ func protocolError(ctx context.Context, e *ops.Error) error {
 	return err
 }
 
-// isProtocolError reports whether err is about the protocol, so that its text
-// is for the client.
-func isProtocolError(err error) bool {
-	return errors.Is(err, sdk.ErrInvalidParams) || errors.Is(err, context.Canceled)
-}
-
 // finalError returns the error that a handler ends with: an unansweredError if the
 // client cancelled the request, an error with the protocol's code if err is about the
 // request itself, else err. It is not for tasks: a task outlives its request and

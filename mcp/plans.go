@@ -84,7 +84,6 @@ func (p *plans) add(person string, bytes int) {
 	p.bytes += bytes
 }
 
-// largest returns whose plans fill most.
 func (p *plans) largest() (person string) {
 	for one, size := range p.size {
 		if size > p.size[person] {
