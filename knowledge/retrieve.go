@@ -247,13 +247,8 @@ var tableRow = lazy.New(`^(?:conf\.|field\.|flag\.--|option\.|variable\.)`)
 // clauseEnd separates the clauses of a question.
 var clauseEnd = lazy.New(`[.?!;,)]\s|[。？！；，（）\n]|\s\(|\s-+>?\s`)
 
-// place matches where in a program's source a pasted message arose, which says nothing about
-// its meaning: a path with a line number, and the thread of a kernel.
-var place = lazy.New(`(?:[\w.@+-]*/)+[\w.+-]+\.\w+:\d+|\b(?:block|thread): \[[\d,]+\]`)
-
 // nearestHits returns a library's n nearest hits for a question, best first.
 func nearestHits(lib *library.Library, question string, n int) []index.Hit {
-	question = place.ReplaceAllString(question, " ")
 	list := lib.Index.Search(question, 2*n)
 	clauses := strings.Split(clauseEnd.ReplaceAllString(question, "\n"), "\n")
 	if len(clauses) == 1 || strings.Contains(question, turnEnd) {
