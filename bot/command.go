@@ -301,7 +301,6 @@ func (b *Bot) andThen(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.
 	return b.run(ctx, a, &next, op, typed.Call{Op: op.Name, Words: words[1:], Key: a.Key, Cluster: t.Cluster})
 }
 
-// button answers a pressed button.
 func (b *Bot) button(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	action, _, _ := strings.Cut(a.Action, ":")
 	if a.Callback == form.SubmitCallback {

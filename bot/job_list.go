@@ -22,7 +22,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// pageOfJobs is how many jobs a page of a list shows.
 const pageOfJobs = 10
 
 // actPage is the action of a button that replaces its message by another page. Its value is a
@@ -132,7 +131,6 @@ func (b *Bot) listed(a incoming.Ask, c *ops.Call, t typed.Call, found jobcontrol
 	return b.reply.Blocks(a, text, reply.JoinRows(bs, shareRow(a, t, c.Lang)), t.Share), true
 }
 
-// turnPage replaces a page of a list by another one.
 func (b *Bot) turnPage(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	a.Text, a.InPlace = a.Value, true
 	return b.command(ctx, a)

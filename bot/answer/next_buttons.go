@@ -80,7 +80,6 @@ func buttonWords(words string, l lang.Lang) string {
 	return words
 }
 
-// isID reports whether a word looks like a job id.
 func isID(word string) bool { return word != "" && strings.Trim(word, "0123456789_") == "" }
 
 // runnable reports whether words are a command that needs nothing filled in and no file on the

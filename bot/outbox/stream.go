@@ -180,7 +180,6 @@ func (g *stream) draw(text string) (bs []slack.Block) {
 	return bs
 }
 
-// show starts the message with chunks, or appends them to it.
 func (g *stream) show(ctx context.Context, chunks []slack.StreamChunk) error {
 	api, err := g.s.cfg.Client(ctx, g.target.Team)
 	if err != nil {

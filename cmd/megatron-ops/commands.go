@@ -83,7 +83,6 @@ func beginningWith(word string) []command {
 	return slices.DeleteFunc(commands(), func(c command) bool { return !strings.HasPrefix(c.Name, word+" ") })
 }
 
-// dispatch runs the command that words begin with.
 func (sh *shell) dispatch(ctx context.Context, words []string) error {
 	if len(words) == 0 {
 		return sh.help(nil)

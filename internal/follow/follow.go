@@ -97,7 +97,6 @@ func (f *Follower) Run(ctx context.Context) error {
 // reported, so that a restart does not report old news.
 const followedDocs = "followed"
 
-// followedKept is how long such a document is kept.
 const followedKept = 2 * lookback
 
 func key(cluster string, id slurm.JobID) string { return cluster + "/" + string(id) }

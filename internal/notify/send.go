@@ -98,7 +98,6 @@ type retryAfterError struct{ after time.Duration }
 
 func (e *retryAfterError) Error() string { return fmt.Sprintf("asked to wait %s", e.after) }
 
-// send posts a message, or mails it.
 func (n *Notifier) send(ctx context.Context, t Target, m Message) error {
 	address, err := t.address()
 	if err != nil {

@@ -179,7 +179,6 @@ func newRecords(id slurm.JobID, number int, sub submission) []record {
 	return all
 }
 
-// withOutputs sets the paths of j's output files.
 func withOutputs(j slurm.Job, r request) slurm.Job {
 	pattern := r.Output
 	if pattern == "" {
