@@ -42,6 +42,12 @@ func lastFailed(text string) bool {
 		someFailed.MatchString(text)) && !pattern.ZeroOf.MatchString(text)
 }
 
+// reports reports whether a line that tells of a failure begins with a level, or counts failed tests. A text that a program
+// generated may begin with such a word, too: "Failed attempts taught her patience".
+func reports(text string) bool { return levelFirst.MatchString(text) || someFailed.MatchString(text) }
+
+var levelFirst = lazy.New(`^[\W\d]*(?:(?:FAILED|FAILURE|ERROR|FATAL)\b|(?i:fail(?:ed|ure)|(?:fatal )?error|fatal) ?:)`)
+
 // someFailed matches a count of tests of which some failed.
 var someFailed = lazy.New(`(?i)^\W*[1-9]\d* (?:tests? )?failed, \d+ (?:tests? )?passed\b`)
 

@@ -63,7 +63,7 @@ func (f *Facts) Ending() (e Ending) {
 	if f.torn || slices.ContainsFunc(tail(f.Last, lastLines), func(m Mark) bool { return accountedLost.MatchString(m.Text) }) {
 		return Ending{Sure: true}
 	}
-	if f.raisedAmid() {
+	if f.raisedAmid() || f.brokeDown() {
 		return Ending{Sure: true}
 	}
 	var bar Mark // the last bar or count
@@ -136,13 +136,13 @@ func (f *Facts) Ending() (e Ending) {
 			case closes(text), f.clockedIn > 0 && f.told-f.clockedIn > Farewell && onlyTime.MatchString(text),
 				(score.MatchString(text) && !(e.Short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
 					!f.repeats(m, text) && !f.inRow(m.Tag, text):
-				return Ending{Said: !failedBefore(last[:k]), Sure: true}
+				return Ending{Said: !(closes(text) || onlyTime.MatchString(text)) || !failedBefore(last[:k]), Sure: true}
 			case heads.MatchString(text):
 				e.Said, e.Full, amid = false, false, true
 			case doneWords.MatchString(text) && f.saysEnd(m, text) && f.onlyOnce(m.Tag, text): // onlyOnce looks at every form
 				return Ending{Said: true, Sure: true}
 			case lastFailed(text) && !pattern.AgentLine(text):
-				e.Said, e.Full, amid = false, false, true
+				e.Said, e.Full, amid = false, e.Full && !reports(text), true
 			case beginning.MatchString(text) && !endWords(text):
 				e.Said, amid = false, true
 			case timeLeft.MatchString(text) && !f.plan.over(f.told-f.drawn):
@@ -171,7 +171,7 @@ func (f *Facts) Ending() (e Ending) {
 func failedBefore(lines []Mark) bool {
 	for _, m := range slices.Backward(lines) {
 		if _, text := logline.CutTag(m.Text); !closes(text) && !onlyTime.MatchString(text) {
-			return lastFailed(text) && pattern.FormOf(text) < pattern.Report
+			return lastFailed(text) && reports(text) && pattern.FormOf(text) < pattern.Report
 		}
 	}
 	return false
@@ -200,6 +200,20 @@ func (f *Facts) raisedAmid() bool {
 	}
 	return false
 }
+
+// brokeDown reports whether a server shut down right behind an exception: no one had asked it to, or it would say so.
+func (f *Facts) brokeDown() bool {
+	talk := f.talk()
+	for k, m := range talk {
+		if _, text := logline.CutTag(m.Text); k > 0 && shutsDown.MatchString(text) {
+			return slices.ContainsFunc(f.Events, func(e *Event) bool { return e.Kind != "" && e.Off == talk[k-1].Off })
+		}
+	}
+	return false
+}
+
+// shutsDown matches the word with which uvicorn begins to shut down.
+var shutsDown = lazy.New(`\bINFO: +Shutting down$`)
 
 // inEpoch matches the name of a bar within an epoch, if the name does not say how many epochs there
 // are.
@@ -263,7 +277,7 @@ var unfinished = lazy.New(`(?i)(?:(?:\bnot|n't|\bnever)[ -]?(?:yet |been |be |fu
 	`\b(?:start-?up|warm-?up|set-?up|initiali[sz]ation) (?:complete|done|finish)|` +
 	`\b` + ready + `\w* success(?:ful(?:ly)?)?\b|\b(?:successfully|finished|done|completed?) ` + ready + `|(?-i:^Done \(t=[\d.]+s\))|` + // pycocotools, about an index
 	`<All keys matched successfully>|` + // load_state_dict
-	`\bfinished with status 'done'|\bwritten (?:in|by)\b|Run data is saved|Adding directory to artifact|未|失败|fail|error|fatal|cannot|could not`)
+	`\bfinished with status 'done'|\bwritten (?:in|by)\b|Run data is saved|Adding directory to artifact|未|失败|fail|error|(?:^|[^-])\bfatal|cannot|could not`)
 
 // readIn matches what was read in successfully, where the work begins, and all before "successfully". Words
 // of an end there outweigh it: "model loaded, training completed successfully".

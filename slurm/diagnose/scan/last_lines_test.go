@@ -24,6 +24,7 @@ func TestWhatTheLastLinesTell(t *testing.T) {
 		lost      = "77|TIMEOUT|0:0\n"
 		trained   = "{'train_runtime': 12.4, 'epoch': 3.0}\n"
 		day       = "2026-01-08 "
+		shut      = "INFO:     Shutting down\nINFO:     Application shutdown complete.\nINFO:     Finished server process [52]\n"
 	)
 	at := func(n string) string { return strings.ReplaceAll(iteration, "{n}", n) }
 	notes := func(n int) string { return strings.Repeat(note, n) }
@@ -48,6 +49,13 @@ func TestWhatTheLastLinesTell(t *testing.T) {
 		"Error: cannot find the data\nJob finished at Tue Mar  5 10:00:00 2024\n": none,
 		"The evaluation run failed for sample 3, skipped\n" + saved + note:        said,
 		"12 passed, 0 failed\n":                                                   said,
+		"Non-fatal errors: 0. All is written\n":                                   said,
+		// A sentence that a program generated, and a failure behind which it measured.
+		full + "Failed attempts taught her that patience wins\n":                          {Counted: true, Full: true},
+		saved + "Error handling is important\nJob finished at Tue Mar  5 10:00:00 2024\n": sure,
+		"Error: no display for the plot\nAccuracy: 93.1%\n":                               sure,
+		// A server that shuts down behind an exception, and one that was asked to.
+		raised + shut: none, raised + "Somebody wants me to end\n" + shut: said,
 		// Something new begins after a long time, although lines without a time are between.
 		day + "10:00:00 step 9/9 loss: 2\n" + note + day + "12:00:00 a note\n": {Counted: true},
 		// The word that all is done, and what takes it back.
