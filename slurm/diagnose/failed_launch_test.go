@@ -32,6 +32,7 @@ func TestTheReasonOfAFailedLaunchDecides(t *testing.T) {
 		"User not found on host":                        outcome.SlurmNodeFail,
 		"Error configuring interconnect":                outcome.SlurmNodeFail,
 		"Slurmd could not execve job":                   outcome.EnvLaunch,
+		"Plugin initialization failed":                  outcome.EnvLaunch,
 		"Unable to satisfy cpu bind request":            outcome.SlurmSubmitRejected,
 		"Unable to layout tasks on given cpus":          outcome.SlurmSubmitRejected,
 		"Requested node configuration is not available": outcome.SlurmSubmitRejected,

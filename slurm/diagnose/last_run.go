@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
@@ -38,6 +39,9 @@ func (j *job) lastRun(i int) (from int64, runs int) {
 		}
 		if program == "" {
 			continue
+		}
+		if before != nil && scan.Complaint.MatchString(e.Text) && logline.Template(before.Text) == logline.Template(e.Text) {
+			continue // another rank refuses the same
 		}
 		if before != nil && (program == ran && before.Text != e.Text || program != ran && python.Outside.MatchString(e.Kind)) {
 			from, runs = before.Off+1, runs+1

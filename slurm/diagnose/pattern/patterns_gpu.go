@@ -13,7 +13,7 @@ var gpuPatterns = []pattern{
 	{outcome.CUDAOOM, Specific, oneOf("out of memory"), `cuda (runtime |driver )?(error|failure)[^a-z]*(2|out of memory)|nccl.*out of memory|(cumem` +
 		`|cudamalloc|cuda alloc|cuda calloc)\w*.*out of memory|allocat\w+ .*(gpu|device|cuda).*out of memory|out of memory (on|for) (gpu|device)|(gpu` +
 		`|device|cuda|hbm) .*out of memory|out of memory.*(gpu|cuda)`},
-	{outcome.CUDAOOM, Specific, oneOf("out of gpu memory trying to allocate"), ``}, // Julia's CUDA.jl
+	{outcome.CUDAOOM, Specific, oneOf("out of gpu memory trying to allocate|less than desired gpu memory utilization"), ``}, // Julia's CUDA.jl; vLLM
 	// PyCUDA, RMM and Theano raise errors with the names of Python's own.
 	{outcome.CUDAOOM, Specific + 3, oneOf("memoryerror"), `memoryerror: .*(cuda error|cumem\w+ failed|of device memory)`},
 	{outcome.CUDAOOM, Specific, oneOf("oom when allocating"), `device:gpu|gpu_\d+_bfc`},

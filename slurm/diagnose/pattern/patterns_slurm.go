@@ -30,11 +30,11 @@ var slurmPatterns = []pattern{
 	},
 	// srun reports one failed launch in three forms, and the reason behind them tells the class. These rows outweigh those of
 	// srun's refusals, which begin with the same words.
-	{outcome.EnvLaunch, Specific + 7, oneOf("slurmd could not execve"), launchFailed + `slurmd could not execve`},
+	{outcome.EnvLaunch, Specific + 7, oneOf("slurmd could not execve|plugin init"), launchFailed + `(?:slurmd could not execve|plugin init)`}, // pyxis is such a plugin
 	{
 		outcome.SlurmNodeFail, Specific + 7, oneOf("launch failed|task launch for"),
 		launchFailed + `.*(communication connection|socket timed out|connection refused|no route to host|not responding|node failure|unable to contact` +
-			`|transport endpoint|zero bytes|job credential expired|invalid job credential|error configuring interconnect|plugin init|user not found)`,
+			`|transport endpoint|zero bytes|job credential expired|invalid job credential|error configuring interconnect|user not found)`,
 	},
 	{outcome.SlurmNodeFail, Specific + 7, oneOf("error: node failure on|prolog failure on node"), `^\S*\s*(salloc|srun|sbatch): (error: )?(node|prolog) failure on`},
 	{

@@ -112,7 +112,10 @@ func (s *scanner) finish() {
 		if st.open != nil && strings.HasSuffix(st.margin, "^C") { // a terminal's echo of Ctrl-C
 			s.exited(t, []string{"", "", "-2"}, st.openedAt.Text, st.openedAt.Text, st.openedAt.Off)
 		}
-		s.torn = s.torn || st.open != nil && len(st.open.Frames) > 0
+		if st.open != nil && len(st.open.Frames) > 0 {
+			s.torn = true
+			s.raiseTorn(st, t)
+		}
 	}
 	s.onlyFarewell()
 	s.restartedBySteps()

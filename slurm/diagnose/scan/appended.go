@@ -87,11 +87,15 @@ func (s *scanner) begins(text string, off int64) {
 	if c := word0(text); len(text) < leastOpening || !logline.Digit(c) && (c < 'A' || c > 'z') && c < 0x80 {
 		return
 	}
-	if onlyTime.MatchString(text) || pattern.AgentLine(text) || ofTorch.MatchString(text) || new(usage).has(text) {
+	if onlyTime.MatchString(text) || pattern.AgentLine(text) || ofTorch.MatchString(text) || Complaint.MatchString(text) {
 		return
 	}
-	if st := s.streams[logline.NoTag]; st != nil && st.open != nil {
-		return // inside a traceback
+	st := s.streams[logline.NoTag]
+	if st == nil {
+		st = &stream{}
+	}
+	if u := st.usage; st.open != nil || u.has(text) {
+		return // inside a traceback or a usage text
 	}
 	o.since++
 	if o.next > 0 && o.next < len(o.forms) && exactOf(text) == o.forms[o.next].exact {

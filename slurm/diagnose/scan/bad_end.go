@@ -29,7 +29,8 @@ var bareStatus = lazy.New(`(?i)^\W*(?:\[[^\]]{0,40}\]\W*)?(?:\w+_)?(?:` + status
 // saysFailed reports whether a line says that the program failed. The last line of a log may say it by
 // the status alone, which amid the log is one of many settings.
 func saysFailed(text string, last bool) bool {
-	return (failing.MatchString(text) || badEnd.MatchString(text) || last && bareStatus.MatchString(text)) && !pattern.ZeroOf.MatchString(text)
+	return (failing.MatchString(text) && !ofPart.MatchString(text) ||
+		badEnd.MatchString(text) || last && bareStatus.MatchString(text)) && !pattern.ZeroOf.MatchString(text)
 }
 
 // aNumber matches a line whose last word is the number that its other words name: "Error rate: 0.03".
@@ -37,8 +38,18 @@ var aNumber = lazy.New(`[:=] *-?[\d.]+(?:e[+-]?\d+)? ?%?\W*$`)
 
 // lastFailed reports whether the last line of a log tells of a failure, after whatever words of an end.
 func lastFailed(text string) bool {
-	return failed.MatchString(text) && !aNumber.MatchString(text) && !measured.MatchString(text)
+	return (failed.MatchString(text) && !aNumber.MatchString(text) && !measured.MatchString(text) ||
+		someFailed.MatchString(text)) && !pattern.ZeroOf.MatchString(text)
 }
+
+// reports reports whether a line that tells of a failure begins with a level, or counts failed tests. A text that a program
+// generated may begin with such a word, too: "Failed attempts taught her patience".
+func reports(text string) bool { return levelFirst.MatchString(text) || someFailed.MatchString(text) }
+
+var levelFirst = lazy.New(`^[\W\d]*(?:(?:FAILED|FAILURE|ERROR|FATAL)\b|(?i:fail(?:ed|ure)|(?:fatal )?error|fatal) ?:)`)
+
+// someFailed matches a count of tests of which some failed.
+var someFailed = lazy.New(`(?i)^\W*[1-9]\d* (?:tests? )?failed, \d+ (?:tests? )?passed\b`)
 
 // measured matches a line about errors that a program measured: "Error bars are in a.png".
 var measured = lazy.New(`(?i)^\W*error (?:rates?|bars?|analys[ei]s|estimates?|margins?|metrics?|counts?|statistics|summary)\b`)

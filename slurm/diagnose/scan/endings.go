@@ -11,105 +11,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 )
 
-// doneWords match words with which programs and scripts report success, at their end or after each
-// round of a loop.
-var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|succeeded|saved|written|wrote|ended|generated|passed|ran for \d[\d.]* ?[smh]\w*)\b` +
-	`|完成|结束|已保存|成功|com sucesso|\bguardad[oa]s?\b`)
-
-// over and round are the words for the end of one round of a loop.
-const (
-	over  = `(?:done|finish(?:ed|ing)|completed?|end(?:ed|ing)?)`
-	round = `(?:epoch|step|iter(?:ation)?|round|batch|fold|trial)`
-)
-
-// ofRound matches words of an end together with the round of a loop that ended.
-var ofRound = lazy.New(`(?i)\b` + over + `\b[^\w/]{0,3}(?:(?:for|of|the|training|simulation) ){0,3}` +
-	`(?:` + round + `|data)s? ?(?:#?\d|(?:\w+ )?reached\b)|\b` + round + `(?: #?\d+)?[^\w/]{0,3}` + over + `\b`)
-
-// partOf matches words of an end with a count.
-var partOf = lazy.New(`(?i)\b(?:done|finished|completed?) (\d+) ?/ ?(\d+)\b`)
-
-// inPart reports whether a line says that only a part of something is done.
-func inPart(text string) bool {
-	g := partOf.FindStringSubmatch(text)
-	return g != nil && g[1] != g[2]
-}
-
-// partDone matches the end of one numbered round of a loop. Process ids have more digits.
-var partDone = lazy.New(`(?i)\b[a-z]+ #?\d{1,4}\b[^\w/]{0,3}(?:\w+ )?` + over + `\b`)
-
-// results match words for a run's results. A program that writes them again and again is still running.
-var results = lazy.New(`(?i)\b(?:final|best|test|validation|val|eval(?:uation)?)\b[\w\s,-]{0,24}(?:\b|_)` +
-	`(?:accuracy|loss|score|perplexity|metrics?|value)\b` +
-	`|\baccuracy\b[\w\s,-]{0,40}\btest\b[^\d]{0,20}[:=] *\d` +
-	`|最终\w*结果\s*[:：]`)
-
-// setUp matches progress bars of the preparation before the work.
-var setUp = lazy.New(`(?i)^\W*(?:(?:down|pre)?load|initiali[sz]|set(?:ting)?[ -]?up\b|fetch|map\b|filter\b|tokeni[sz]|resolving|casting|` +
-	`preprocess|extracting|sanity|generating \w+ split)[^|]*\d%`)
-
-// banner reports whether a line has words between rules, or in a box of one column.
-func banner(text string) bool {
-	text = strings.TrimLeft(text, " \t")
-	if boxed, ok := strings.CutPrefix(text, "│"); ok {
-		return !strings.Contains(strings.TrimRight(boxed, " │"), "│")
-	}
-	return text[0] == '#' || strings.HasPrefix(text, "***") || strings.HasPrefix(text, "===") || strings.HasPrefix(text, "---")
-}
-
-// closing matches words that occur only at an end.
-var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at)\b|\bend(?:ed|ing) at:|\b` + wholeRun + ` ends?\b` +
-	`|\bexit(?:ed with)? (?:code|status)\b.{0,5}\b0\b` +
-	`|^\W*finishing [a-z ]{1,30}\d?\d (?:[a-z]{3} )?\d\d:\d\d:\d\d\b` + // with a date
-	`|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b` +
-	`|^\W*(?:good[ -]?)?bye\b.{0,24}$` +
-	`|\bexiting ` + wholeRun + `\b|\b` + wholeRun + ` took \d|^\W*end of (?:the )?(?:output|do-file|` + wholeRun + `)\b` +
-	`|^\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m` + // time(1)
-	`|^[\w./-]+ terminated on \d` +
-	`|\bEpilog(?:ue)?\b|^RESULT,[A-Z0-9_]+,\d*,\d+,`) // MLPerf's run_and_time.sh
-
-// endWords reports whether a line has words of an end.
-func endWords(text string) bool {
-	return closing.MatchString(text) || doneWords.MatchString(text) && !inPart(text) || results.MatchString(text)
-}
-
-// wholeRun matches the words for all that a script or a program does.
-const wholeRun = `(?:job|run|script|training|evaluation|inference|benchmark|tests?|testing|pipeline|experiments?|program|simulation|` +
-	`workflow|calculation|optimi[sz]ation)`
-
-// drawn are the characters of rules, alone or around words.
-const drawn = "-=*#|~_+ \t"
-
-// closes reports whether a line has words that occur only at an end, and none that negate them.
-func closes(text string) bool {
-	bare := strings.Trim(text, drawn)
-	return closing.MatchString(bare) && !takenBack(bare)
-}
-
-// takenBack reports whether a line says that something is not done, or only that a round is; or is an
-// echo command, which a workflow prints before it runs the command.
-func takenBack(text string) bool {
-	read := readIn.FindStringSubmatch(text)
-	return read != nil && !doneWords.MatchString(read[1]) || unfinished.MatchString(text) ||
-		badEnd.MatchString(text) || ofRound.MatchString(text) || strings.HasPrefix(text, "echo ") || strings.HasPrefix(text, "printf ")
-}
-
-// saysEnd reports whether a line, without the rules around it, says that the run ended, as opposed to a
-// round.
-func (f *Facts) saysEnd(m Mark, text string) bool {
-	bare := strings.Trim(text, drawn)
-	switch {
-	case bare == "" || takenBack(bare) || pattern.AgentLine(bare):
-		return false
-	case closing.MatchString(bare), whole.MatchString(bare):
-		return true
-	case f.inRow(m.Tag, text):
-		return false
-	}
-	return doneWords.MatchString(bare) && !partDone.MatchString(bare) && !inPart(bare) && !(f.atStart(m) && destination.MatchString(bare)) ||
-		results.MatchString(bare) && f.rows[form32(m.Tag, text)].times < Enough
-}
-
 // measures match a trainer's summary, and what an evaluation or a network test prints at its end.
 var measures = lazy.New(`'train_runtime': |\btrain_runtime +=|^# (?:Avg bus bandwidth|Collective test concluded)|` +
 	`^\|.*\|(?:↑|↓| ) *\| *[\d.]+\|± *\|` + // lm-evaluation-harness
@@ -121,6 +22,12 @@ const summary = "{'train_runtime': "
 // figures match a dictionary of named numbers, which evaluations and tests print at their end, unless one
 // follows each round.
 var figures = lazy.New(`^\{.*(?:['"][\d_@/ -]*[A-Za-z][\w@/ -]*['"]: -?[\d.e+-]+,? ?){3,}\}$`)
+
+// ofTrainer reports whether transformers' Trainer prints such a dictionary, with the epoch, during its training. It prints its
+// summary at the end.
+func (f *Facts) ofTrainer(text string) bool {
+	return strings.HasPrefix(text, "{'loss': ") || strings.Contains(text, "'epoch': ") && len(f.Progress) > 0
+}
 
 // leavesFailed matches the command, as "set -x" shows it, with which a script leaves because something
 // failed.
@@ -156,7 +63,7 @@ func (f *Facts) Ending() (e Ending) {
 	if f.torn || slices.ContainsFunc(tail(f.Last, lastLines), func(m Mark) bool { return accountedLost.MatchString(m.Text) }) {
 		return Ending{Sure: true}
 	}
-	if f.raisedAmid() {
+	if f.raisedAmid() || f.brokeDown() {
 		return Ending{Sure: true}
 	}
 	var bar Mark // the last bar or count
@@ -182,7 +89,9 @@ func (f *Facts) Ending() (e Ending) {
 		if dated && !before.IsZero() && at.Sub(before) > LongAfter {
 			e.Said, e.Full = false, false // something new begins
 		}
-		before = at
+		if dated {
+			before = at
+		}
 		if c, counted := tallyIn(text); counted {
 			if c.bar && f.inRow(m.Tag, barName(text)) && !summed && !(f.full.outer() && c.of == f.full.of) {
 				continue // a bar that reached its end again and again
@@ -202,11 +111,15 @@ func (f *Facts) Ending() (e Ending) {
 			continue
 		}
 		amid = false
+		if ofParts(text) {
+			e.Counted, e.Full, e.Short = true, false, true
+			continue
+		}
 		if saysFailed(text, k == len(last)-1) {
 			return Ending{Sure: true}
 		}
 		if measures.MatchString(text) || lastBreath.MatchString(text) ||
-			figures.MatchString(text) && !strings.HasPrefix(text, "{'loss': ") && !f.inRow(m.Tag, text) {
+			figures.MatchString(text) && !f.ofTrainer(text) && !f.inRow(m.Tag, text) {
 			e.Said = true
 		}
 		if strings.Contains(text, " NCCL INFO ") {
@@ -223,13 +136,15 @@ func (f *Facts) Ending() (e Ending) {
 			case closes(text), f.clockedIn > 0 && f.told-f.clockedIn > Farewell && onlyTime.MatchString(text),
 				(score.MatchString(text) && !(e.Short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
 					!f.repeats(m, text) && !f.inRow(m.Tag, text):
-				return Ending{Said: true, Sure: true}
+				return Ending{Said: !(closes(text) || onlyTime.MatchString(text)) || !failedBefore(last[:k]), Sure: true}
 			case heads.MatchString(text):
 				e.Said, e.Full, amid = false, false, true
 			case doneWords.MatchString(text) && f.saysEnd(m, text) && f.onlyOnce(m.Tag, text): // onlyOnce looks at every form
 				return Ending{Said: true, Sure: true}
-			case beginning.MatchString(text) && !endWords(text), failed.MatchString(text) && !pattern.ZeroOf.MatchString(text) && !pattern.AgentLine(text):
-				e.Said, amid = false, true // it announces something, or reports a failure
+			case lastFailed(text) && !pattern.AgentLine(text):
+				e.Said, e.Full, amid = false, e.Full && !reports(text), true
+			case beginning.MatchString(text) && !endWords(text):
+				e.Said, amid = false, true
 			case timeLeft.MatchString(text) && !f.plan.over(f.told-f.drawn):
 				e.Said, e.Full, amid = false, false, true
 			case announced.MatchString(text) && !endWords(text) && !lastAct.MatchString(text):
@@ -250,6 +165,16 @@ func (f *Facts) Ending() (e Ending) {
 		e.Full, e.Short = true, false
 	}
 	return e
+}
+
+// failedBefore reports whether the last line before those with which a script ends tells of a failure.
+func failedBefore(lines []Mark) bool {
+	for _, m := range slices.Backward(lines) {
+		if _, text := logline.CutTag(m.Text); !closes(text) && !onlyTime.MatchString(text) {
+			return lastFailed(text) && reports(text) && pattern.FormOf(text) < pattern.Report
+		}
+	}
+	return false
 }
 
 // iteratedSince reports whether so many iterations were reported after a place that no word there is one of
@@ -276,6 +201,20 @@ func (f *Facts) raisedAmid() bool {
 	return false
 }
 
+// brokeDown reports whether a server shut down right behind an exception: no one had asked it to, or it would say so.
+func (f *Facts) brokeDown() bool {
+	talk := f.talk()
+	for k, m := range talk {
+		if _, text := logline.CutTag(m.Text); k > 0 && shutsDown.MatchString(text) {
+			return slices.ContainsFunc(f.Events, func(e *Event) bool { return e.Kind != "" && e.Off == talk[k-1].Off })
+		}
+	}
+	return false
+}
+
+// shutsDown matches the word with which uvicorn begins to shut down.
+var shutsDown = lazy.New(`\bINFO: +Shutting down$`)
+
 // inEpoch matches the name of a bar within an epoch, if the name does not say how many epochs there
 // are.
 var inEpoch = lazy.New(`(?i)^[^|[=]{0,24}\bepochs?\b\W{0,3}\d+(?:[^\d/% ]| +[^\d/o ])`)
@@ -300,7 +239,7 @@ func (f *Facts) failedSince(told int) bool {
 }
 
 // failed matches the beginning of a last line that reports a failure.
-var failed = lazy.New(`(?i)^\W*(?:failed|failure|error|fatal|cannot|could not|unable)\b`)
+var failed = lazy.New(`(?i)^(?:[\W\d]*\d\d:\d\d[\W\d]*)?\W*(?:failed|failure|error|fatal|cannot|could not|unable)\b`)
 
 // announced matches further forms of an announcement.
 var announced = lazy.New(`(?i)^` + levelled + `[a-z]+ing\b.*(?:\.\.\.|…)$`)
@@ -338,7 +277,7 @@ var unfinished = lazy.New(`(?i)(?:(?:\bnot|n't|\bnever)[ -]?(?:yet |been |be |fu
 	`\b(?:start-?up|warm-?up|set-?up|initiali[sz]ation) (?:complete|done|finish)|` +
 	`\b` + ready + `\w* success(?:ful(?:ly)?)?\b|\b(?:successfully|finished|done|completed?) ` + ready + `|(?-i:^Done \(t=[\d.]+s\))|` + // pycocotools, about an index
 	`<All keys matched successfully>|` + // load_state_dict
-	`\bfinished with status 'done'|\bwritten (?:in|by)\b|Run data is saved|Adding directory to artifact|未|失败|fail|error|cannot|could not`)
+	`\bfinished with status 'done'|\bwritten (?:in|by)\b|Run data is saved|Adding directory to artifact|未|失败|fail|error|(?:^|[^-])\bfatal|cannot|could not`)
 
 // readIn matches what was read in successfully, where the work begins, and all before "successfully". Words
 // of an end there outweigh it: "model loaded, training completed successfully".
@@ -365,14 +304,19 @@ var whole = lazy.New(`(?i)^` + levelled + `(?:` +
 	`|^(?:[^\p{Han}\pL]|INFO)*(?:所有|全部|模型)?(?:训练|评估|推理|测试|任务|实验|作业)(?:任务|流程)?(?:已|全部|已经|正常|成功)?(?:结束|完成|完毕)(?:$|[^\p{Han}])`)
 
 // allDone takes in a message that all work is done: the program's, its trainer's, or a batch system's.
-func (s *scanner) allDone(text string, off int64, h pattern.Hits) {
+func (s *scanner) allDone(t logline.Tag, text string, off int64, h pattern.Hits) {
 	if h.Ask&pattern.AskWhole == 0 || s.trap.ran(s.told) {
 		return
 	}
 	if fitted.MatchString(text) {
 		s.fitted = s.told
 	}
-	if account := accounted.MatchString(text); account || s.matches(whole, text) && !ofRound.MatchString(text) && !badEnd.MatchString(text) {
+	if partDone.MatchString(text) && s.rows[form32(t, text)].times > 1 {
+		s.whole = nil // what was said of a part before is of one now, too
+		return
+	}
+	if account := accounted.MatchString(text); account || s.matches(whole, text) && !ofRound.MatchString(text) && !badEnd.MatchString(text) &&
+		!ErrorLevel.MatchString(text[:min(len(text), 160)]) {
 		ran := s.Ran
 		s.whole, s.wholeAt, s.wholeOff, s.wholeTold, s.accounted = &ran, s.now, off, s.told, account
 	}

@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -66,6 +67,23 @@ func (s *scanner) endPending(st *stream, t logline.Tag) {
 	st.pending = ""
 	s.raise(st, e)
 }
+
+// addSource adds a line of code to the open traceback.
+func (st *stream) addSource(text string, m Mark) {
+	st.open.AddSource(text)
+	st.source = m
+}
+
+// raiseTorn adds the exception of a traceback that was cut off behind the statement that raises it.
+func (s *scanner) raiseTorn(st *stream, t logline.Tag) {
+	if g := raising.FindStringSubmatch(st.source.Text); g != nil {
+		kind := cmp.Or(g[1], "AssertionError")
+		s.raise(st, &Event{Off: st.source.Off, Raw: st.source.Text, Text: kind + ": " + g[2], Tag: t, Kind: kind, message: g[2]})
+	}
+}
+
+// raising matches the statements of Python that raise an exception.
+var raising = lazy.New(`^\s+(?:raise (\w+(?:Error|Exception))\(|assert )(.+)`)
 
 // raise adds an exception, which ends the open traceback.
 func (s *scanner) raise(st *stream, e *Event) {

@@ -24,6 +24,7 @@ func TestWhatTheLastLinesTell(t *testing.T) {
 		lost      = "77|TIMEOUT|0:0\n"
 		trained   = "{'train_runtime': 12.4, 'epoch': 3.0}\n"
 		day       = "2026-01-08 "
+		shut      = "INFO:     Shutting down\nINFO:     Application shutdown complete.\nINFO:     Finished server process [52]\n"
 	)
 	at := func(n string) string { return strings.ReplaceAll(iteration, "{n}", n) }
 	notes := func(n int) string { return strings.Repeat(note, n) }
@@ -36,6 +37,27 @@ func TestWhatTheLastLinesTell(t *testing.T) {
 	)
 	for log, want := range map[string]scan.Ending{
 		note: nothing, saved: said, done: sure,
+		// What is said of a round, of one of several parts, or by a trainer amid its training is no end of all.
+		"Epoch 2: train loss 2.1, val loss 2.0\n":                                                               nothing,
+		strings.Replace(part, "Test", "Epoch 1", 1) + "Metric improved. New best score: 0.3\n":                  nothing,
+		"{'loss': 1.9, 'epoch': 0.1}\n{'eval_loss': 1.6, 'eval_time': 12.1, 'eval_speed': 8.2, 'epoch': 0.2}\n": nothing,
+		"Experiment 1 done\nRunning experiment 2 of 5\nTest accuracy: 0.9\nExperiment 2 done\n":                 {Said: true, Counted: true, Short: true},
+		// A last line that tells of a failure, and a script's last words behind one.
+		full + "2 failed, 14 passed\n":                                            {Counted: true},
+		full + "[08/02/2021-15:12:06] &&&& FAILED a.b # ./a\n":                    {Counted: true},
+		"FATAL: config is bad - training stopped\n":                               nothing,
+		"Error: cannot find the data\nJob finished at Tue Mar  5 10:00:00 2024\n": none,
+		"The evaluation run failed for sample 3, skipped\n" + saved + note:        said,
+		"12 passed, 0 failed\n":                                                   said,
+		"Non-fatal errors: 0. All is written\n":                                   said,
+		// A sentence that a program generated, and a failure behind which it measured.
+		full + "Failed attempts taught her that patience wins\n":                          {Counted: true, Full: true},
+		saved + "Error handling is important\nJob finished at Tue Mar  5 10:00:00 2024\n": sure,
+		"Error: no display for the plot\nAccuracy: 93.1%\n":                               sure,
+		// A server that shuts down behind an exception, and one that was asked to.
+		raised + shut: none, raised + "Somebody wants me to end\n" + shut: said,
+		// Something new begins after a long time, although lines without a time are between.
+		day + "10:00:00 step 9/9 loss: 2\n" + note + day + "12:00:00 a note\n": {Counted: true},
 		// The word that all is done, and what takes it back.
 		done + "The evaluation failed\n":                                              none,
 		"The evaluation failed\n" + done:                                              sure,
@@ -195,7 +217,7 @@ func TestWhatASeriesOfLinesTells(t *testing.T) {
 		"four times, eleven lines between":      {every(3, 4) + "a\nb\nc\n" + saved, scan.Ending{Said: true}},
 		"four times, twelve lines between":      {every(4, 4), scan.Ending{}},
 		"three times":                           {every(3, 9), scan.Ending{Said: true}},
-		"13 times, as many lines less one":      {every(13, 1), scan.Ending{Said: true}},
+		"13 times, a line between each two":     {every(13, 1), scan.Ending{}},
 		"13 times, as many lines":               {every(12, 1) + "a\nb\n" + saved, scan.Ending{}},
 		"several ranks":                         {diagnosetest.Rounds(9, "{n}: a word\n{n}: another\n{n}: Saved the best model\n"), scan.Ending{Said: true}},
 		"a measure twice, eleven lines between": {"accuracy: 0.8\n" + strings.Repeat("a word\n", 11) + "accuracy: 0.9\n", scan.Ending{}},

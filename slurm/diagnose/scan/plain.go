@@ -127,9 +127,11 @@ var informs = lazy.New(`(?i)^\W*info(?:rmation(?:al)?)?\b(?: message)?:`)
 // pythonWarns matches a warning as Python prints it. Its text may continue on the next line.
 var pythonWarns = lazy.New(`\.py:\d+: \w*Warning:(?: |$)`)
 
-// cleanUp matches pyxis's message about one of its own processes. pyxis writes it at the clean-up after
-// any job, and writes more if a container did not start.
-var cleanUp = lazy.New(`pyxis: child \d+ (?:failed|terminated)`)
+// cleanUp matches pyxis's message about one of its own processes, which it writes at the clean-up after any job, and
+// writes more if a container did not start; slurmstepd's about the TMPDIR for which it takes /tmp; and the driver's
+// about a GPU that needs no recovery any more.
+var cleanUp = lazy.New(`pyxis: child \d+ (?:failed|terminated)|^slurmstepd: error: Unable to create TMPDIR |` +
+	`recovery action changed from .* to 0x0 \(None\)`)
 
 // factForm matches the forms in which the kernel, the driver, CUDA, Slurm and its plugins report facts
 // about hardware and memory.

@@ -53,7 +53,7 @@ func (f *Facts) count(t logline.Tag, text string) {
 		r.first = f.told
 	}
 	r.times, r.last = r.times+1, f.told
-	if r.times > oftenSaid && !r.tells && figure.MatchString(text) {
+	if r.times > oftenSaid && !r.tells && figure.MatchString(text) && !arrayRow.MatchString(text) { // an array is no loop
 		r.tells, r.works = true, ofWork.MatchString(text)
 	}
 	f.rows[h] = r
@@ -82,7 +82,7 @@ func (f *Facts) lastOfLoop() (last int, works bool) {
 // its loop normally. A line that announces an action does not count, as its result is missing.
 func (f *Facts) leftLoop() bool {
 	loop, works := f.lastOfLoop()
-	if !works || f.told-loop > 2*Farewell || f.served > loop+1 {
+	if !works || f.amidBar() || f.told-loop > 2*Farewell || f.served > loop+1 {
 		return false
 	}
 	said, left, warned, behind := false, false, false, 0
@@ -95,12 +95,22 @@ func (f *Facts) leftLoop() bool {
 			continue // a bar at its end is no result: bars of one step are drawn at any time
 		}
 		r, known := f.rows[form32(m.Tag, text)]
-		if left = known && r.first > loop && !announces(text) && !tellsFailure(text); left {
+		if left = known && r.first > loop && !announces(text) && !tellsFailure(text) && !tellsOfRound(text); left {
 			behind++
 			said = said || behind >= manyBehind || figure.MatchString(text) || arrayRow.MatchString(text)
 		}
 	}
 	return said && left
+}
+
+// amidBar reports whether the last progress bar is not full: its loop was not left, whatever was written beside it.
+func (f *Facts) amidBar() bool {
+	for _, m := range tail(f.Progress, 1) {
+		_, text := logline.CutTag(m.Text)
+		c, ok := tallyIn(text)
+		return ok && c.bar && c.n < c.of
+	}
+	return false
 }
 
 // tellsFailure reports whether a line tells of a failure, as make's "Error 1", srun's reports and the driver's words on a GPU do:
@@ -136,10 +146,10 @@ func nextPart(text string) bool {
 // doing matches such a line, with or without a logger's prefix.
 var doing = lazy.New(`(?i)^[^a-z]*(?:[\w./-]+: )?[a-z]+ing\b|(?:[\])>:]|INFO)(?: -)? *[a-z]+ing\b`)
 
-// inRow reports whether a line occurs often, with at least as many other lines in between. Consecutive
+// inRow reports whether a line occurs often, with a line at least between each two. Consecutive
 // lines of one form are a list, which may be at the end.
 func (f *Facts) inRow(t logline.Tag, text string) bool {
 	r := f.rows[form32(t, text)]
 	others := r.last - r.first + 1 - r.times
-	return r.times >= oftenSaid && others >= max(r.times, Farewell)
+	return r.times >= oftenSaid && others >= max(r.times-1, Farewell)
 }

@@ -157,6 +157,7 @@ type stream struct {
 	first    string            // the raw line of pending
 	firstOff int64
 	usage    usage  // the usage text being read
+	source   Mark   // the last line of code in the open traceback
 	torn     string // the first part of a frame that was broken in two lines
 	margin   string // the text before each line of the open traceback
 	above    string // the line above the last traceback's header
@@ -335,7 +336,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	}
 	s.account(text, off)
 	if s.inEpilogue(text) {
-		s.allDone(text, off, h)
+		s.allDone(t, text, off, h)
 		s.read(t, text, raw, off, h)
 		return
 	}
@@ -346,7 +347,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	if h.Ask&pattern.AskProgress == 0 || !s.counted(t, text) {
 		s.count(t, text)
 	}
-	s.allDone(text, off, h)
+	s.allDone(t, text, off, h)
 	s.serving(text, h)
 	if t == logline.NoTag {
 		s.command(text, off)
@@ -459,6 +460,7 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 	if st.open != nil {
 		if f, ok := python.ParseFrame(text); ok {
 			st.open.Add(f)
+			st.source = Mark{}
 			return
 		}
 		inset := st.open.Inset && strings.HasPrefix(text, "  ") && !strings.HasPrefix(text, "      ")
@@ -466,7 +468,7 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 			return
 		}
 		if !inset && (text[0] == ' ' || text[0] == '\t') || underline(text) {
-			st.open.AddSource(text)
+			st.addSource(text, Mark{Off: off, Text: raw})
 			return
 		}
 		if s.exception(st, t, strings.TrimSpace(text), raw, off) {
