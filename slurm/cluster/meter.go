@@ -35,6 +35,8 @@ type Meter struct {
 	// is the time at which the next query may run.
 	delay time.Duration
 	until time.Time
+	// silent is when the accounts last left a question of soon without an answer.
+	silent time.Time
 }
 
 // The first and the largest delay of queries. Each answer that shows a busy controller
@@ -78,7 +80,7 @@ func (m *Meter) done(name string, took time.Duration, err error) string {
 	m.count[Request{name, outcome}]++
 	m.spent[name] += took
 	switch {
-	case e != nil && e.Retryable():
+	case e != nil && e.Retryable() && !accounting[name]: // the controller does not answer for the accounts
 		m.busy()
 	case m.delay > 0:
 		if m.delay /= 2; m.delay < firstDelay {

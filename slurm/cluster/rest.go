@@ -188,7 +188,7 @@ func (r *REST) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 	if j, ok := slurm.Fold(id, rows); ok {
 		return j, nil
 	}
-	past, err := r.accounts(ctx, op, "job/"+string(id.Array()))
+	past, err := r.meter.soon(ctx, func(ctx context.Context) ([]slurm.Job, error) { return r.accounts(ctx, op, "job/"+string(id.Array())) })
 	if err != nil {
 		return slurm.Job{}, &slurm.AccountsError{Err: err}
 	}
@@ -271,6 +271,10 @@ func (r *REST) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 
 // Past asks only the accounts; see CLI.Past.
 func (r *REST) Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
+	if f.Soon {
+		f.Soon = false
+		return r.meter.soon(ctx, func(ctx context.Context) ([]slurm.Job, error) { return r.Past(ctx, f) })
+	}
 	if len(f.IDs) > 0 && len(f.IDs) <= 20 {
 		var jobs []slurm.Job
 		for _, path := range jobPaths(f.IDs) {

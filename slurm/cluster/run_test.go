@@ -155,6 +155,29 @@ func TestWhoDidNotAnswerIsNamed(t *testing.T) {
 	}
 }
 
+// A question that can do without the accounts waits five seconds for them, and so does not once more the rest of
+// the command. A list of past jobs waits as long as a command may.
+func TestAccountsThatHangAreWaitedForOnceAndBriefly(t *testing.T) {
+	c := withScripts(t, map[string]string{"squeue": "", "sacct": "sleep 20"})
+	for i, ask := range []func() error{
+		func() error { _, err := c.Job(t.Context(), "7"); return err },
+		func() error { _, err := c.Past(t.Context(), slurm.Filter{IDs: []slurm.JobID{"7"}, Soon: true}); return err },
+		func() error { _, err := c.Jobs(t.Context(), slurm.Filter{Since: time.Unix(1, 0), Soon: true}); return err },
+	} {
+		began := time.Now()
+		err := ask()
+		require.EqualError(t, err, "Slurm's accounting did not answer within 5s")
+		require.ErrorIs(t, err, slurm.ErrUnreachable)
+		require.Contains(t, slurm.FixOf(err).EN, "slurmdbd")
+		require.Less(t, time.Since(began), []time.Duration{8 * time.Second, time.Second, time.Second}[i])
+	}
+	require.Zero(t, c.Meter().Delay(), "the controller is not taken for busy")
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err := c.Past(ctx, slurm.Filter{IDs: []slurm.JobID{"7"}})
+	require.ErrorContains(t, err, "no answer within 15s", "asked all the same")
+}
+
 // An id is taken from sbatch's output only where the output leaves no doubt.
 func TestOnlyAWholeIDIsAnID(t *testing.T) {
 	for printed, want := range map[string]slurm.JobID{

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -32,15 +31,10 @@ func CancelledBy(ctx context.Context, cl ops.Cluster, j slurm.Job) string {
 	return who
 }
 
-// accountsLimit is how long an answer waits for what only the accounts add to it.
-const accountsLimit = 5 * time.Second
-
 // InAccounts returns what the accounts tell of a job whose state is known without them; the
 // zero job where they do not answer soon.
 func InAccounts(ctx context.Context, cl ops.Cluster, id slurm.JobID) slurm.Job {
-	ctx, cancel := context.WithTimeout(ctx, accountsLimit)
-	defer cancel()
-	past, _ := cl.Past(ctx, slurm.Filter{IDs: []slurm.JobID{id}})
+	past, _ := cl.Past(ctx, slurm.Filter{IDs: []slurm.JobID{id}, Soon: true})
 	known, _ := slurm.Fold(id, past)
 	return known
 }
