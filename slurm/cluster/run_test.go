@@ -161,8 +161,14 @@ func TestAccountsThatHangAreWaitedForOnceAndBriefly(t *testing.T) {
 	c := withScripts(t, map[string]string{"squeue": "", "sacct": "sleep 20"})
 	for i, ask := range []func() error{
 		func() error { _, err := c.Job(t.Context(), "7"); return err },
-		func() error { _, err := c.Past(t.Context(), slurm.Filter{IDs: []slurm.JobID{"7"}, Soon: true}); return err },
-		func() error { _, err := c.Jobs(t.Context(), slurm.Filter{Since: time.Unix(1, 0), Soon: true}); return err },
+		func() error {
+			_, err := c.Past(t.Context(), slurm.Filter{IDs: []slurm.JobID{"7"}, Soon: true})
+			return err
+		},
+		func() error {
+			_, err := c.Jobs(t.Context(), slurm.Filter{Since: time.Unix(1, 0), Soon: true})
+			return err
+		},
 	} {
 		began := time.Now()
 		err := ask()
