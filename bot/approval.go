@@ -70,7 +70,6 @@ type requestCard struct {
 	Doc   view.Doc   `json:"doc"`
 }
 
-// requestKey returns the key of the message that shows a request in a place.
 func requestKey(id string, p card.Place) string {
 	key := "agent/" + id + "@" + p.Team + "/" + p.Channel
 	if p.Moved > 0 {

@@ -20,7 +20,6 @@ import (
 // and, where the answer will be a message in the thread, the steps of a long operation are
 // streamed as a plan, which the answer replaces.
 
-// statusWords are the status by operation.
 var statusWords = map[string]lang.Text{
 	"ask":      {EN: "is looking it up…", ZH: "正在查找…"},
 	"diagnose": {EN: "is reading the logs…", ZH: "正在读取日志…"},

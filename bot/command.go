@@ -239,7 +239,6 @@ func (b *Bot) failed(e *ops.Error, result any, c *ops.Call) view.Doc {
 	return d
 }
 
-// answerResult answers with a result.
 func (b *Bot) answerResult(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in, result any, t typed.Call) []store.SlackMessage {
 	v, ok := result.(view.Viewer)
 	if !ok || t.JSON {
@@ -271,7 +270,6 @@ func (b *Bot) answerResult(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 	return append(owed, b.andThen(ctx, a, c, t, result)...)
 }
 
-// answerJSON answers with a result as JSON.
 func (b *Bot) answerJSON(ctx context.Context, a incoming.Ask, op string, result any, share bool) []store.SlackMessage {
 	text, err := json.MarshalIndent(result, "", "  ")
 	if err != nil {
@@ -303,7 +301,6 @@ func (b *Bot) andThen(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.
 	return b.run(ctx, a, &next, op, typed.Call{Op: op.Name, Words: words[1:], Key: a.Key, Cluster: t.Cluster})
 }
 
-// button answers a pressed button.
 func (b *Bot) button(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	action, _, _ := strings.Cut(a.Action, ":")
 	if a.Callback == form.SubmitCallback {

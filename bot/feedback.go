@@ -63,7 +63,6 @@ func (b *Bot) feedbackGiven(ctx context.Context, a incoming.Ask) []store.SlackMe
 	return b.reply.Doc(a, view.Doc{Title: textThanks.In(c.Lang)}, false)
 }
 
-// noteRating stores a rating of an answer.
 func (b *Bot) noteRating(ctx context.Context, c *ops.Call, good bool, question, answer string) {
 	verdict := answers.VerdictWrong
 	if good {

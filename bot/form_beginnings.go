@@ -141,7 +141,6 @@ func (b *Bot) reservations(ctx context.Context, c *ops.Call, cluster string, acc
 	return names
 }
 
-// formState is the form with values, and with what can be chosen.
 func (b *Bot) formState(ctx context.Context, a incoming.Ask, c *ops.Call, meta formMeta, values map[string]string, v form.Verdict) form.State {
 	s := form.State{
 		Values: b.withLong(ctx, a, meta.Base, values), Choices: b.choices(ctx, c, b.people.ClusterOf(ctx, a)), Recipes: recipes.Names(),

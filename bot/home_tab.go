@@ -43,7 +43,6 @@ var (
 	textCount     = lang.Text{EN: "%s: %d (%s)", ZH: "%s：%d（%s）"}
 )
 
-// home draws the person's home tab.
 func (b *Bot) home(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
 	m := b.out.Owe(

@@ -161,7 +161,6 @@ func (b *Bot) askedOfNamed(ctx context.Context, a incoming.Ask, c *ops.Call, tex
 // anyName is a name of which every question is understood that is understood of some name.
 const anyName = "job-1"
 
-// firstNamed returns the first of the jobs that one of the words names.
 func firstNamed(jobs []slurm.Job, words []string) (slurm.Job, bool) {
 	i := slices.IndexFunc(jobs, func(j slurm.Job) bool {
 		return j.Name != "" && slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, j.Name) })
@@ -211,7 +210,6 @@ func (b *Bot) nameJob(
 	return words, nil
 }
 
-// jobChoices returns a button for each of the newest jobs.
 func jobChoices(op string, jobs []slurm.Job, rest []string, l lang.Lang) slack.Block {
 	var es []slack.BlockElement
 	for i, j := range jobs[:min(len(jobs), 5)] {

@@ -22,7 +22,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// pageOfJobs is how many jobs a page of a list shows.
 const pageOfJobs = 10
 
 // actPage is the action of a button that replaces its message by another page. Its value is a
@@ -87,7 +86,6 @@ func stateCounts(jobs []slurm.Job, l lang.Lang) string {
 	return strings.Join(parts, " · ")
 }
 
-// listBlocks draws one page of a list.
 func (b *Bot) listBlocks(jobs []slurm.Job, t typed.Call, l lang.Lang) (text string, bs []slack.Block) {
 	page := min(max(t.Page, 1), (len(jobs)-1)/pageOfJobs+1)
 	from := (page - 1) * pageOfJobs
@@ -133,7 +131,6 @@ func (b *Bot) listed(a incoming.Ask, c *ops.Call, t typed.Call, found jobcontrol
 	return b.reply.Blocks(a, text, reply.JoinRows(bs, shareRow(a, t, c.Lang)), t.Share), true
 }
 
-// turnPage replaces a page of a list by another one.
 func (b *Bot) turnPage(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	a.Text, a.InPlace = a.Value, true
 	return b.command(ctx, a)

@@ -33,7 +33,6 @@ var (
 // mostNumbers is how many numbers of a message are looked up on the cluster.
 const mostNumbers = 5
 
-// shortcut answers a shortcut from a message's menu, or the global one.
 func (b *Bot) shortcut(ctx context.Context, a incoming.Ask) []store.SlackMessage {
 	c := b.people.Call(ctx, a)
 	switch a.Callback {

@@ -79,7 +79,6 @@ func (b *Bot) joinOpen(ctx context.Context, a incoming.Ask, op ops.Op, t typed.C
 	return t
 }
 
-// submissionOf returns the stored submission with that key.
 func (b *Bot) submissionOf(ctx context.Context, key string) (store.Submission, bool) {
 	if b.cfg.Service.Store == nil {
 		return store.Submission{}, false
@@ -117,7 +116,6 @@ func (b *Bot) unknownOutcome(ctx context.Context, a incoming.Ask, c *ops.Call, t
 	})}, true
 }
 
-// drawOpen draws the message of an open submission.
 func drawOpen(what, how lang.Text, o openSubmission, below ...slack.Block) (text string, blocks []byte) {
 	title := fmt.Sprintf(what.In(o.Lang), answer.OneLine(o.Name))
 	r := answer.Render(view.Doc{Title: title, Sections: []view.Section{{Text: fmt.Sprintf(how.In(o.Lang), o.Cluster)}}}, o.Lang)
@@ -148,7 +146,6 @@ func (b *Bot) SettleOpen(ctx context.Context) {
 	}
 }
 
-// settleOne looks for the outcome of one open submission.
 func (b *Bot) settleOne(ctx context.Context, id string, o openSubmission) error {
 	sub, found := b.submissionOf(ctx, o.Key)
 	switch {
@@ -214,7 +211,6 @@ func (b *Bot) nowKnown(ctx context.Context, id string, o openSubmission, sub sto
 	return errors.Join(b.news.Begin(ctx, k, answer.Clean(sub.Script)), b.cfg.Store.Delete(ctx, record.Open, id))
 }
 
-// editOpen edits the message of an open submission.
 func (b *Bot) editOpen(ctx context.Context, o *openSubmission, text string, blocks []byte) error {
 	o.Edits++
 	m := b.out.Owe(fmt.Sprintf("%s/%d", o.message(), o.Edits), o.message(), outbox.Message{

@@ -30,7 +30,6 @@ func (b *Bot) warn(what string, err error, about ...any) {
 	}
 }
 
-// ownCommand answers the bot's own commands.
 func (b *Bot) ownCommand(ctx context.Context, a incoming.Ask, c *ops.Call, name string, words []string, f typed.Flags) []store.SlackMessage {
 	if a.Foreign && name != "help" && name != "whoami" {
 		return b.reply.Doc(a, answer.Error(&ops.Error{Code: ops.NotAllowed, Message: textForeign}, c.Lang), false)

@@ -74,7 +74,6 @@ func (b *Bot) place(ctx context.Context, r ops.Approval) (done bool, err error) 
 // isGroup reports whether an operator's id is that of a user group.
 func isGroup(id string) bool { return strings.HasPrefix(id[strings.Index(id, "/")+1:], "S") }
 
-// without returns the places of a that are not in b.
 func without(a, b []card.Place) []card.Place {
 	return slices.DeleteFunc(slices.Clone(a), func(p card.Place) bool {
 		return slices.ContainsFunc(b, func(q card.Place) bool { return q.Team == p.Team && q.Channel == p.Channel })

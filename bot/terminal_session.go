@@ -238,7 +238,6 @@ func (s *Local) alarms(ctx context.Context, id string, j slurm.Job) (said []term
 // cluster.
 var terminalChoices = map[string][]string{"gpu": gpuKinds}
 
-// formQuestions returns the questions of the submit form.
 func formQuestions(values map[string]string, l lang.Lang) (fs []Field) {
 	for _, f := range form.Fields {
 		value, ok := values[f.Name]

@@ -155,12 +155,10 @@ func (b *Bot) handle(ctx context.Context, a incoming.Ask) (owed []store.SlackMes
 	return nil
 }
 
-// internalError is the answer to an error in the bot itself.
 func (b *Bot) internalError(ctx context.Context, a incoming.Ask) view.Doc {
 	return answer.Error(&ops.Error{Code: ops.Failed, Message: answer.Broken}, b.people.LangOf(ctx, a))
 }
 
-// requestSet holds the requests that are being handled.
 type requestSet struct {
 	mu     sync.Mutex
 	keys   map[string]bool

@@ -370,7 +370,6 @@ const (
 	unsureScore = 0.35 // a lower best score shows a gap in the knowledge
 )
 
-// passagesAnswer returns an answer with the best passages.
 func passagesAnswer(near []Passage, l lang.Lang) Answer {
 	n := min(len(near), maxShown)
 	if near[0].Score >= clearScore && (n < 2 || near[1].Score < clearShare*near[0].Score) {

@@ -35,7 +35,6 @@ var (
 // Excuse reports whether a model's text declines to answer.
 func Excuse(text string) bool { return excuse.MatchString(text) }
 
-// addNumbers adds the numbers in a text to the evidence.
 func (c *check) addNumbers(text string) {
 	if c.numbers == nil {
 		c.numbers = map[string]bool{}

@@ -75,7 +75,6 @@ func (b *budget) take(user string, perDay int) bool {
 	return true
 }
 
-// systemPrompt tells the model how to answer.
 const systemPrompt = `You answer set-up questions about running NVIDIA Megatron-LM on Slurm.
 You are given numbered passages with their addresses, and tools. Use the tool search for other passages, and the other tools for
 numbers of a configuration and for the state of jobs. State the fact first, then the command, then the reason, in at most 150 words,

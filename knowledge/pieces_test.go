@@ -315,14 +315,3 @@ func TestCardsMeantForCertainQuestions(t *testing.T) {
 		require.Contains(t, c.Text.ZH, message, c.ID)
 	}
 }
-
-// Where in the source a message arose does not change what it is about.
-func TestPlacesInTheSourceDoNotCount(t *testing.T) {
-	t.Parallel()
-	const message = "Assertion `srcIndex < srcSelectDimSize` failed"
-	a := New(Options{})
-	bare, _ := a.nearest(t.Context(), message, lang.EN)
-	long, _ := a.nearest(t.Context(), "../aten/src/ATen/native/cuda/Indexing.cu:1284: block: [37,0,0], thread: [92,0,0] "+message, lang.EN)
-	require.Equal(t, bare[0].id, long[0].id)
-	require.InDelta(t, bare[0].Score, long[0].Score, 0.01)
-}

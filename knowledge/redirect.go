@@ -61,7 +61,6 @@ var redirectTexts = map[destination]lang.Text{
 	toOthers:  textNothing,
 }
 
-// redirect returns the answer to a request.
 func redirect(to destination, l lang.Lang) Answer {
 	return Answer{Refused: true, Answer: redirectTexts[to].In(l), Passages: []Passage{}, Sources: []Source{}}
 }

@@ -95,7 +95,6 @@ const (
 // is a rare word, which the example of one card would win by.
 var jobNumber = lazy.New(`(?i)(\bjob(?: ?id)?s?[ :#]+|(?:作业号?|任务)[ :#]*)\d{3,}(?:[_.+]\d+)*`)
 
-// withoutJobNumbers returns a question without the numbers of jobs.
 func withoutJobNumbers(question string) string { return jobNumber.ReplaceAllString(question, "$1") }
 
 // Search returns up to n passages, those nearest to a question, best first, whatever
@@ -248,13 +247,8 @@ var tableRow = lazy.New(`^(?:conf\.|field\.|flag\.--|option\.|variable\.)`)
 // clauseEnd separates the clauses of a question.
 var clauseEnd = lazy.New(`[.?!;,)]\s|[。？！；，（）\n]|\s\(|\s-+>?\s`)
 
-// place matches where in a program's source a pasted message arose, which says nothing about
-// its meaning: a path with a line number, and the thread of a kernel.
-var place = lazy.New(`(?:[\w.@+-]*/)+[\w.+-]+\.\w+:\d+|\b(?:block|thread): \[[\d,]+\]`)
-
 // nearestHits returns a library's n nearest hits for a question, best first.
 func nearestHits(lib *library.Library, question string, n int) []index.Hit {
-	question = place.ReplaceAllString(question, " ")
 	list := lib.Index.Search(question, 2*n)
 	clauses := strings.Split(clauseEnd.ReplaceAllString(question, "\n"), "\n")
 	if len(clauses) == 1 || strings.Contains(question, turnEnd) {
@@ -281,7 +275,6 @@ func nearestHits(lib *library.Library, question string, n int) []index.Hit {
 // textSite is the title of a passage of the site's own pages.
 var textSite = lang.Text{EN: "Your site's page %s › %s", ZH: "本站点的页面 %s › %s"}
 
-// aboutProgram matches questions about this program.
 var aboutProgram = lazy.New(`(?i)megatron[-_ ]?ops|\b(?:this|the|slack) bot\b|/megatron\b|\bmcp\b|job\.ya?ml|\bspecification\b` +
 	`|failure class|\brule id|\brule [a-z0-9]+(?:[.-][a-z0-9]+)+|knowledge gaps|\bidempotency` +
 	`|机器人|作业规格|规格(?:字段|文件)|(?:故障|失败)类别|规则 ?id|幂等`)

@@ -86,7 +86,8 @@ func answer(o ops.Op, out any, limit shorten.Limit, token, cluster string) (*sdk
 		text += "next: " + h.Tool + " " + string(h.Arguments) + "\n"
 	}
 	if token != "" {
-		text += "\n" + tokenOffer(token)
+		text += fmt.Sprintf("\nTo run this, show your person the plan; if they agree, call submit within %d minutes with the same spec and %s %q.\n",
+			int(tokenLife.Minutes()), tokenField, token)
 	}
 	return &sdk.CallToolResult{
 		StructuredContent: json.RawMessage(withLeadingFields(leadingFields(o, token, notes, c.Cursor, next), object)),
@@ -194,7 +195,6 @@ func withLeadingFields(head []leadingField, object []byte) []byte {
 // newestLast reports whether the end of o's answer matters most, as in logs.
 func newestLast(o ops.Op) bool { return o.Name == "logs" }
 
-// howToGetRest says how to get what was left out.
 func howToGetRest(o ops.Op, cursor string) string {
 	switch {
 	case newestLast(o):

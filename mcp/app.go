@@ -45,14 +45,12 @@ func appMeta(tool string) *sdk.Meta {
 	return &sdk.Meta{AdditionalFields: map[string]any{"ui": map[string]any{"resourceUri": appURI}}}
 }
 
-// drawsApps reports whether ctx's client draws MCP Apps.
 func drawsApps(ctx context.Context) bool {
 	settings, _ := capabilitiesIn(ctx).Extensions[appExtension].(map[string]any)
 	types, _ := settings["mimeTypes"].([]any)
 	return slices.Contains(types, any(appMIME))
 }
 
-// capabilitiesIn returns the capabilities that ctx's client declared.
 func capabilitiesIn(ctx context.Context) sdk.ClientCapabilities {
 	if info := sdkserver.RequestProtocolInfoFromContext(ctx); info != nil && info.Modern {
 		if info.ClientCapabilities == nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"strconv"
 	"sync"
 	"time"
 
@@ -185,7 +184,7 @@ func (s *Server) readAnswer(ctx context.Context, req sdk.CallToolRequest, call *
 	said := sdkserver.ElicitationResponse(req.Params.InputResponses, "confirm")
 	accepted := said != nil && said.Action == sdk.ElicitationResponseActionAccept
 	var yes bool
-	if p := s.pages.byState(req.Params.RequestState); p != nil {
+	if p := s.pages.find(func(p *page) bool { return p.state == req.Params.RequestState }); p != nil {
 		yes = s.answeredOnPage(ctx, call, p, accepted)
 	} else if accepted {
 		content, _ := said.Content.(map[string]any)
@@ -227,12 +226,6 @@ func (s *Server) tokenFor(ctx context.Context, grant Grant, call *ops.Call, o op
 	return s.tokens.issue(call.Who, digest(submit, call.Who, target), "")
 }
 
-// tokenOffer says what plan's token is for.
-func tokenOffer(token string) string {
-	return "To run this, show your person the plan; if they agree, call submit within " +
-		strconv.Itoa(int(tokenLife.Minutes())) + " minutes with the same spec and " + tokenField + ` "` + token + "\".\n"
-}
-
 // copyField copies the field of that name from from into to, and reports whether both
 // have it with the same type.
 func copyField(to, from any, name string) bool {
@@ -257,7 +250,6 @@ func elicitationIn(ctx context.Context) elicitation {
 	return elicitation{form: e.Form != nil || e.URL == nil, url: e.URL != nil}
 }
 
-// canAsk reports whether ctx's client can ask its person.
 func canAsk(ctx context.Context) bool {
 	a := elicitationIn(ctx)
 	return a.form || a.url && baseIn(ctx) != ""

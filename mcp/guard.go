@@ -89,13 +89,10 @@ func progress(ctx context.Context, req sdk.CallToolRequest) func(done, total int
 	}
 }
 
-// atLeast is a log handler that drops records below a level.
-type atLeast struct {
-	slog.Handler
-	level slog.Level
-}
+// warnings is a log handler that drops records below a warning.
+type warnings struct{ slog.Handler }
 
 // Enabled reports whether a record of that level is passed on.
-func (h atLeast) Enabled(ctx context.Context, l slog.Level) bool {
-	return l >= h.level && h.Handler.Enabled(ctx, l)
+func (h warnings) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
 }

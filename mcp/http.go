@@ -27,7 +27,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/mcp/replay"
 )
 
-// sessionIdle is how long an idle session is kept.
 const sessionIdle = 30 * time.Minute
 
 // HTTP says who may connect to a server over Streamable HTTP, and from where.
@@ -46,12 +45,8 @@ type HTTP struct {
 	Log *slog.Logger
 
 	// choose reads which tools a request's headers choose; nil: requests have no
-	// choice.
+	// choice, and tools read their arguments from the library's request.
 	choose func(http.Header) ([]string, error)
-	// takeArguments passes a call's arguments to the operation without letting the
-	// library decode them. Tools that read their arguments from the library's request
-	// need it off.
-	takeArguments bool
 	// pages are the open consent pages; nil: there are none.
 	pages *pages
 	// messages bounds the messages of one person, of which perMinute are granted; nil: nothing
@@ -91,7 +86,7 @@ func (h *HTTP) init(s *Server) {
 	if err := s.offerAll(); err != nil {
 		h.Log.Error("tools", "err", err) // cannot happen: "all" is always a toolset
 	}
-	h.choose, h.takeArguments, h.pages = s.headerChoice, true, s.pages
+	h.choose, h.pages = s.headerChoice, s.pages
 	h.perMinute = messagesPerCall * s.perMinute()
 	h.messages = pace.New(h.perMinute)
 }
@@ -110,7 +105,7 @@ func NewHTTPWiring(lib *sdkserver.MCPServer, h HTTP) (http.Handler, func()) {
 		sdkserver.WithSessionIdleTTL(sessionIdle),
 		sdkserver.WithEventStore(replay.New()),
 		// At lower levels the library logs session ids, which are secrets.
-		sdkserver.WithStreamableHTTPLogger(slog.New(atLeast{h.Log.Handler(), slog.LevelWarn})),
+		sdkserver.WithStreamableHTTPLogger(slog.New(warnings{h.Log.Handler()})),
 		sdkserver.WithHeartbeatInterval(30*time.Second),
 		// checkOrigin checks the Host of every request, not only on loopback sockets.
 		sdkserver.WithDisableLocalhostProtection(true),
@@ -219,7 +214,7 @@ func (h HTTP) bounded(next http.Handler) http.Handler {
 		}
 		connection := http.NewResponseController(w)
 		_ = connection.SetReadDeadline(time.Now().Add(cmp.Or(h.BodyWithin, bodyWithin))) // a ResponseWriter without deadlines is no network connection
-		body, err := readBody(http.MaxBytesReader(w, r.Body, maxMessage), r.ContentLength)
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
 		_ = connection.SetReadDeadline(time.Time{})
 		var tooBig *http.MaxBytesError
 		switch {
@@ -237,26 +232,15 @@ func (h HTTP) bounded(next http.Handler) http.Handler {
 			http.Error(w, "message nests too deep", http.StatusBadRequest)
 			return
 		}
-		if h.takeArguments {
+		if h.choose != nil {
 			var arguments []byte
 			if body, arguments = message.TakeArguments(body); arguments != nil {
-				r = r.WithContext(withArguments(r.Context(), arguments))
+				r = r.WithContext(context.WithValue(r.Context(), argumentsKey{}, arguments))
 			}
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(w, r)
 	})
-}
-
-// readBody reads all of body. length is its announced length, or -1 if none was
-// announced.
-func readBody(body io.Reader, length int64) ([]byte, error) {
-	if length < 0 {
-		return io.ReadAll(body)
-	}
-	message := make([]byte, length)
-	_, err := io.ReadFull(body, message)
-	return message, err
 }
 
 // authorised identifies the caller and passes the grant on in the request's context.

@@ -91,7 +91,6 @@ func (o *OAuth) metadata() sdkserver.ProtectedResourceMetadataConfig {
 	}
 }
 
-// accessClaims are the claims of an access token that the server uses.
 type accessClaims struct {
 	Scope  scopeWords `json:"scope"`
 	Scopes scopeWords `json:"scp"`

@@ -37,7 +37,6 @@ type codedError struct {
 func (e codedError) Error() string { return codeMark(e.code) + e.err.Error() }
 func (e codedError) Unwrap() error { return e.err }
 
-// codeMark is the prefix of an error with that code.
 func codeMark(code int) string { return "\x00" + strconv.Itoa(code) + "\x00" }
 
 // An unansweredError is the error of a call that its client cancelled.
@@ -77,12 +76,6 @@ func protocolError(ctx context.Context, e *ops.Error) error {
 		return codedError{code, err}
 	}
 	return err
-}
-
-// isProtocolError reports whether err is about the protocol, so that its text
-// is for the client.
-func isProtocolError(err error) bool {
-	return errors.Is(err, sdk.ErrInvalidParams) || errors.Is(err, context.Canceled)
 }
 
 // finalError returns the error that a handler ends with: an unansweredError if the

@@ -74,8 +74,6 @@ type pages struct {
 	open []*page
 }
 
-func newPages() *pages { return &pages{now: time.Now} }
-
 // ask opens a page for the call with the given request state. If too many pages are
 // open, it closes the oldest ones.
 func (ps *pages) ask(state string, who ops.Caller, r consent.Request) *page {
@@ -115,12 +113,6 @@ func (ps *pages) find(is func(*page) bool) *page {
 		return ps.open[i]
 	}
 	return nil
-}
-
-// byState returns the page of the call with the given request state, or nil if a form
-// asked the question.
-func (ps *pages) byState(state string) *page {
-	return ps.find(func(p *page) bool { return p.state == state })
 }
 
 // wait blocks until the person answers and returns the answer. No answer in time means

@@ -84,7 +84,6 @@ func (p *plans) add(person string, bytes int) {
 	p.bytes += bytes
 }
 
-// largest returns whose plans fill most.
 func (p *plans) largest() (person string) {
 	for one, size := range p.size {
 		if size > p.size[person] {
@@ -94,7 +93,6 @@ func (p *plans) largest() (person string) {
 	return person
 }
 
-// dropOldest forgets a person's oldest plan.
 func (p *plans) dropOldest(person string) {
 	oldest := p.order[person][0]
 	p.add(person, -p.specs[oldest].bytes)
@@ -105,7 +103,6 @@ func (p *plans) dropOldest(person string) {
 	}
 }
 
-// handleOf returns the handle of one caller's specification.
 func handleOf(spec []byte, who ops.Caller) string {
 	sum := sha256.Sum256(append([]byte(ownerOf(who)+"\x00"), spec...))
 	return "p" + hex.EncodeToString(sum[:8])

@@ -113,7 +113,6 @@ func parseReadOnly(word string) (bool, error) {
 	return readOnly, nil
 }
 
-// split splits a list at commas and spaces.
 func split(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }

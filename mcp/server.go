@@ -87,7 +87,7 @@ func NewServer(cfg Config) (*Server, error) {
 		cfg.Policy = func() Policy { return Policy{} }
 	}
 	s := &Server{
-		cfg: cfg, offered: offered, selectable: offered, tokens: newTokens(), plans: newPlans(), pages: newPages(), tasks: newTasks(),
+		cfg: cfg, offered: offered, selectable: offered, tokens: newTokens(), plans: newPlans(), pages: &pages{now: time.Now}, tasks: newTasks(),
 	}
 	s.pace = pace.New(s.perMinute())
 	s.subs = newSubscriptions(s)

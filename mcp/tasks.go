@@ -11,8 +11,7 @@ import (
 const (
 	// mostTasks is how many tasks run at a time, over all clients.
 	mostTasks = 256
-	// taskLife is how long a task may run.
-	taskLife = 24 * time.Hour
+	taskLife  = 24 * time.Hour
 )
 
 // tasks lets a call continue after its request was answered. The library passes a

@@ -263,8 +263,8 @@ func (s *Server) handler(o ops.Op) sdkserver.ToolHandlerFunc {
 				level = slog.LevelInfo
 			}
 			s.cfg.Log.Log(ctx, level, "call", "tool", o.Name, "err", err, "took", time.Since(start))
-			if isProtocolError(err) {
-				return nil, err
+			if errors.Is(err, sdk.ErrInvalidParams) || errors.Is(err, context.Canceled) {
+				return nil, err // about the protocol, so its text is for the client
 			}
 			return nil, errInternal
 		}
@@ -417,13 +417,7 @@ func decode(ctx context.Context, o ops.Op, req sdk.CallToolRequest, in any) (g o
 	return g, err
 }
 
-type argumentsKey struct{}
-
-// withArguments returns the context of a call whose arguments were taken out of its
-// message.
-func withArguments(ctx context.Context, arguments []byte) context.Context {
-	return context.WithValue(ctx, argumentsKey{}, arguments)
-}
+type argumentsKey struct{} // of a call's arguments that were taken out of its message
 
 // argumentsIn returns a call's arguments, from ctx or as the library decoded them.
 func argumentsIn(ctx context.Context, req sdk.CallToolRequest) ([]byte, error) {

@@ -107,7 +107,6 @@ func load(fsys fs.FS, dir string) (Skill, error) {
 	return s, err
 }
 
-// split separates the front matter from the instructions.
 func split(text string) (frontMatter, string, error) {
 	var fm frontMatter
 	rest, ok := strings.CutPrefix(text, "---\n")

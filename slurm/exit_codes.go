@@ -75,7 +75,6 @@ var signalMarks = map[int]Meaning{
 		"raise mem, or lower data workers; GPU memory has nothing to do with it", "增大 mem，或减少数据加载进程；与显存无关"),
 }
 
-// exitCodes are the exit codes with a meaning of their own.
 var exitCodes = map[int]Meaning{
 	53: noFile,
 	0:  reason("", "ended well", "正常结束", "", ""),

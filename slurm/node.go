@@ -110,7 +110,6 @@ func AddGPUsUsed(nodes []Node, out string) {
 	}
 }
 
-// partitionFields are the columns of a partition listing by sinfo.
 var partitionFields = []column[Partition]{
 	{"%P", func(p *Partition, v string) {
 		p.Name, p.Default = strings.TrimSuffix(v, "*"), strings.HasSuffix(v, "*")

@@ -37,7 +37,6 @@ func NextButtons(next []string, l lang.Lang) slack.Block {
 	return slack.NewActionBlock("", es...)
 }
 
-// buttonNames are the labels of commands as buttons.
 var buttonNames = map[string]lang.Text{
 	"submit":     {EN: "Submit a job", ZH: "提交作业"},
 	"status":     {EN: "State", ZH: "状态"},
@@ -81,7 +80,6 @@ func buttonWords(words string, l lang.Lang) string {
 	return words
 }
 
-// isID reports whether a word looks like a job id.
 func isID(word string) bool { return word != "" && strings.Trim(word, "0123456789_") == "" }
 
 // runnable reports whether words are a command that needs nothing filled in and no file on the

@@ -237,7 +237,6 @@ func ContextLine(text string) slack.Block {
 	return slack.NewContextBlock("", Label(Cut(inert(Clean(text)), MaxText)))
 }
 
-// rich returns a rich_text block and its size.
 func rich(e ...slack.RichTextElement) piece {
 	size := 0
 	for _, x := range e {

@@ -74,7 +74,6 @@ type State struct {
 	Gen int
 }
 
-// blockID is the block id of a field in this generation of the form.
 func (s State) blockID(field string) string {
 	if s.Gen == 0 {
 		return field

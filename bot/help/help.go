@@ -177,7 +177,6 @@ func Doc(c *ops.Call, topic string) view.Doc {
 	return doc
 }
 
-// opHelp explains one operation.
 func opHelp(op ops.Op, l lang.Lang) view.Doc {
 	doc := view.Doc{Title: "/megatron " + op.Name, Sections: []view.Section{
 		{Text: op.Summary.In(l)},

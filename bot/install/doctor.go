@@ -46,7 +46,6 @@ func (p *App) Doctor(ctx context.Context) []Check {
 	return append(out, p.outboxCheck(ctx))
 }
 
-// installChecks checks the token of each workspace.
 func (p *App) installChecks(ctx context.Context) []Check {
 	teams, err := p.teams(ctx)
 	if err != nil {
@@ -99,7 +98,6 @@ func (p *App) tokenChecks(ctx context.Context, team string) []Check {
 	return append(checks, c)
 }
 
-// without returns the members of list that are not in other.
 func without(list, other []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(other, s) })
 }

@@ -144,7 +144,6 @@ func (nf *Notifier) digestOfPlace(ctx context.Context, s subscription, l lang.La
 	return doc, len(day.done)+len(day.failed)+day.still > 0, err
 }
 
-// dayCounts are the counts of a day's jobs.
 type dayCounts struct {
 	done   []string
 	failed map[string][]string // by failure class
@@ -152,7 +151,6 @@ type dayCounts struct {
 	still  int                 // pending or running jobs
 }
 
-// add counts a job.
 func (day *dayCounts) add(j slurm.Job, class string) {
 	switch {
 	case !j.State.Ended():

@@ -129,7 +129,6 @@ func (nf *Notifier) drawIncident(ctx context.Context, x incident, id string) err
 	return nf.cfg.Store.Put(ctx, record.Incident, id, x, nf.now().Add(jobcontrol.IncidentWindow))
 }
 
-// cardsOf returns the cards of an incident's jobs.
 func (nf *Notifier) cardsOf(ctx context.Context, x incident) (cards []card.Card) {
 	for _, job := range x.Found.Jobs {
 		if k, ok, err := nf.Card(ctx, x.Cluster, slurm.JobID(job)); err == nil && ok {

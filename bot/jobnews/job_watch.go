@@ -43,7 +43,6 @@ func (w *watchers) follow(j slurm.Job) {
 	}
 }
 
-// now returns the job as its watcher saw it last.
 func (w *watchers) now(j slurm.Job) slurm.Job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -232,7 +231,6 @@ func (nf *Notifier) discover(ctx context.Context, since time.Time) (complete boo
 	return complete
 }
 
-// toldEnd reports whether a job's card shows its end.
 func (nf *Notifier) toldEnd(ctx context.Context, j slurm.Job) bool {
 	k, ok, err := nf.Card(ctx, j.Cluster, j.ID)
 	return err == nil && ok && !k.EndedAt.IsZero()

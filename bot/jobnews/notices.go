@@ -97,7 +97,6 @@ func (nf *Notifier) placesOfOthers(ctx context.Context, n ops.Notice) (all []car
 	return all
 }
 
-// mentionLine returns a line that mentions a person.
 func mentionLine(user string) slack.Block {
 	return slack.NewRichTextBlock("", slack.NewRichTextSection(slack.NewRichTextSectionUserElement(user, nil)))
 }

@@ -45,7 +45,6 @@ var (
 	textNotYet = lang.Text{EN: "not submitted", ZH: "未提交"}
 )
 
-// mostSteps is how many steps a card shows.
 const mostSteps = 20
 
 // tellPipeline updates the pipeline's card after news of a step's job, in each place where the

@@ -30,7 +30,6 @@ var textNotThere = lang.Text{
 // place.
 var cardRequest = lazy.New(`(?m)^#(?:MEGATRON[ \t]+slack=|SBATCH[ \t]+(?:--mail-user|--comment)[= \t]["']?slack:)(#[\p{L}0-9_-]{1,80}|[CGU][A-Z0-9]{1,20}|me)\b`)
 
-// scriptsAtOnce is how many scripts one look reads.
 const scriptsAtOnce = 20
 
 // followScriptRequests reads the scripts of jobs whose owners are linked and whose scripts were

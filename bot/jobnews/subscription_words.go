@@ -101,7 +101,6 @@ func readSubscription(words []string, cluster string) (s subscription, bad strin
 	return s, ""
 }
 
-// parseSubscription reads a subscription from its key.
 func parseSubscription(key string) (s subscription, ok bool) {
 	what, where, ok := strings.Cut(key, "@")
 	team, channel, ok2 := strings.Cut(where, "/")
@@ -126,7 +125,6 @@ func (s subscription) words() string {
 	return strings.Join(append([]string{subject}, s.when...), " ")
 }
 
-// shown describes the subscription.
 func (s subscription) shown(l lang.Lang) string {
 	kind, value, _ := strings.Cut(s.subject, "/")
 	said := textFollowAll.In(l)
@@ -166,12 +164,10 @@ func (s subscription) selects(j slurm.Job) bool {
 	return false
 }
 
-// showsCards reports whether the subscription shows jobs by their cards.
 func (s subscription) showsCards() bool {
 	return !slices.Contains(s.when, whenDigest) && !slices.Contains(s.when, whenExpected)
 }
 
-// shows reports whether the subscription shows a job in its present state.
 func (s subscription) shows(j slurm.Job) bool {
 	if !s.showsCards() || !s.selects(j) {
 		return false

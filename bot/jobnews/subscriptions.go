@@ -154,7 +154,6 @@ func (nf *Notifier) subscriptionsHere(ctx context.Context, a incoming.Ask, c *op
 	return nf.reply.Blocks(a, textFollowHere.In(l), append(bs, slack.NewActionBlock("", es...), answer.ContextMarkup(textFollowHow.In(l))), false)
 }
 
-// subscriptions returns all subscriptions.
 func (nf *Notifier) subscriptions(ctx context.Context) (list []subscription, err error) {
 	keys, err := nf.cfg.Store.Keys(ctx, record.Follow, nf.now())
 	for _, k := range keys {

@@ -77,7 +77,6 @@ func placeRefused(err error) (code string, ok bool) {
 	return "", false
 }
 
-// blocksRefused reports whether Slack refused a message for its blocks.
 func blocksRefused(err error) bool {
 	return slices.ContainsFunc([]string{"invalid_blocks", "msg_blocks_too_long", "invalid_attachments"}, func(code string) bool {
 		return strings.Contains(err.Error(), code)

@@ -23,7 +23,6 @@ import (
 // message is found where its send had no answer.
 const metadataType = "megatron_ops_message"
 
-// call makes one call to Slack.
 func (s *Sender) call(ctx context.Context, key string, o Message) (store.SlackRef, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -264,7 +263,6 @@ func (s *Sender) lookUp(ctx context.Context, m store.SlackMessage, o Message) (r
 	return store.SlackRef{}, false, nil
 }
 
-// sharedBy reports whether msg shares the file that o uploads.
 func (o Message) sharedBy(msg slack.Message) bool {
 	return o.Do == Upload && slices.ContainsFunc(msg.Files, func(f slack.File) bool {
 		return f.Name == o.File.Name && f.Title == o.File.Title

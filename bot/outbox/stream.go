@@ -180,7 +180,6 @@ func (g *stream) draw(text string) (bs []slack.Block) {
 	return bs
 }
 
-// show starts the message with chunks, or appends them to it.
 func (g *stream) show(ctx context.Context, chunks []slack.StreamChunk) error {
 	api, err := g.s.cfg.Client(ctx, g.target.Team)
 	if err != nil {
@@ -304,7 +303,6 @@ func (s *Sender) finish(ctx context.Context, api *slack.Client, key string, o Me
 	return store.SlackRef{}, err
 }
 
-// isStream reports whether msg is the streamed message with that key.
 func isStream(msg slack.Message, key string) bool {
 	if len(msg.Blocks.BlockSet) == 0 {
 		return false

@@ -128,7 +128,6 @@ func (d *Directory) oneOf(ctx context.Context, a incoming.Ask, list []string) bo
 	return false
 }
 
-// groupMembers caches the members of a group or channel.
 type groupMembers struct {
 	ids   []string
 	until time.Time

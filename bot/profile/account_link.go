@@ -23,7 +23,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/view"
 )
 
-// codesPerHour is how many codes one person is given in an hour.
 const codesPerHour = 6
 
 // A linkCode is a one-time code that its person is to prove on the cluster.

@@ -157,7 +157,6 @@ func (h *Handler) chooseSetting(ctx context.Context, a incoming.Ask, name string
 	return h.showSettings(a, s, s.LangOr(c.Lang))
 }
 
-// showSettings answers with the settings and their selects.
 func (h *Handler) showSettings(a incoming.Ask, s people.Settings, l lang.Lang) []store.SlackMessage {
 	if a.Terminal != nil {
 		return h.cfg.Reply.Doc(a, h.settingsDoc(s, l), false)

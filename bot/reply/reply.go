@@ -140,7 +140,6 @@ func (w *Writer) NotLinked(a incoming.Ask, l lang.Lang) []store.SlackMessage {
 	return w.Doc(a, doc, false, linkButton(l))
 }
 
-// linkButton returns the button that starts linking an account.
 func linkButton(l lang.Lang) slack.Block {
 	e := slack.NewButtonBlockElement(answer.ActRun+":link", "link", answer.Label(LinkMe.In(l)))
 	e.Style = slack.StylePrimary

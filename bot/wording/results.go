@@ -95,7 +95,6 @@ func inLines(doc view.Doc, title lang.Text, lines []string, l lang.Lang) view.Do
 	return doc
 }
 
-// partitionsDoc has a line for each partition.
 func partitionsDoc(o fleet.PartitionsOut, l lang.Lang) view.Doc {
 	var lines []string
 	for _, p := range o.Partitions {

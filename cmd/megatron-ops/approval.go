@@ -37,7 +37,6 @@ func needsApproval(c *ops.Call, a config.Approval, in any) lang.Text {
 	return joinReasons(a.Over(use))
 }
 
-// joinReasons joins reasons into one sentence.
 func joinReasons(why []lang.Text) (all lang.Text) {
 	var en, zh []string
 	for _, w := range why {

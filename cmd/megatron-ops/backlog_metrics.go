@@ -22,7 +22,6 @@ type backlogMetrics struct {
 // A tellBacklog takes one backlog: how many messages, since when, and the labels' values.
 type tellBacklog func(messages int, oldest time.Time, labels ...string)
 
-// outboxMetrics exports the backlog of messages to Slack.
 func outboxMetrics(st *store.Store, log *slog.Logger) backlogMetrics {
 	return backlogMetrics{
 		messages: prometheus.NewDesc("megatron_ops_outbox_messages", "Messages that are still owed to Slack.", nil, nil),

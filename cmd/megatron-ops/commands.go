@@ -83,7 +83,6 @@ func beginningWith(word string) []command {
 	return slices.DeleteFunc(commands(), func(c command) bool { return !strings.HasPrefix(c.Name, word+" ") })
 }
 
-// dispatch runs the command that words begin with.
 func (sh *shell) dispatch(ctx context.Context, words []string) error {
 	if len(words) == 0 {
 		return sh.help(nil)
@@ -100,7 +99,6 @@ func (sh *shell) dispatch(ctx context.Context, words []string) error {
 	return noCommand(words)
 }
 
-// noCommand is the error for words that begin with no command.
 func noCommand(words []string) error {
 	name := words[0]
 	e := &ops.Error{Code: ops.BadInput, Field: "command", Message: lang.Text{EN: "there is no command %q", ZH: "没有命令 %q"}.With(name), Fix: lang.Text{EN: "see: megatron-ops help", ZH: "用法见：megatron-ops help"}}
@@ -121,7 +119,6 @@ func noCommand(words []string) error {
 	return e
 }
 
-// versionCommand prints the version.
 func versionCommand(_ context.Context, sh *shell, _ none) error {
 	sh.warnOfLang()
 	if sh.json {

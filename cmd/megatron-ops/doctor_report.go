@@ -24,7 +24,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
-// maxFailedChanges bounds the failed changes in a report.
 const maxFailedChanges = 20
 
 // report prints a text to attach to a ticket: what runs here, how it is configured,
@@ -173,7 +172,6 @@ func removeSecrets(text string, known []string) string {
 	return strings.Join(all, "\n")
 }
 
-// slurmVersion returns the version that a cluster's commands on this machine report.
 func slurmVersion(ctx context.Context, cl ops.Cluster) string {
 	cli, ok := cl.(*cluster.CLI)
 	if !ok || cl.Kind() != "cli" {

@@ -265,7 +265,6 @@ func notAJob(word string) error {
 // namedTask matches a task of an array, or a range of tasks, by the array's name.
 var namedTask = lazy.New(`^(.+)(_(?:[0-9]+|\[[0-9,-]+\]))$`)
 
-// isArray reports whether a job of that name is an array.
 func (f *jobFinder) isArray(name string) bool {
 	return slices.ContainsFunc(f.mine, func(j slurm.Job) bool { return j.Name == name && (j.ID.Array() != j.ID || len(j.Tasks) > 0) })
 }

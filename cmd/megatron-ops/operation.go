@@ -289,7 +289,6 @@ func (sh *shell) call() (*ops.Call, error) {
 	return call, nil
 }
 
-// osUser is the caller of the OS user of this process.
 func osUser(s ops.Surface) ops.Caller {
 	name := fmt.Sprintf("uid %d", os.Getuid()) // a user whom no name service knows must not own anything under a name
 	if u, err := account.Current(context.Background()); err == nil {

@@ -178,7 +178,6 @@ func (sh *shell) exit(ctx context.Context, err error) int {
 	return int(signalled)
 }
 
-// printError prints what is wrong and returns its exit code.
 func (sh *shell) printError(e *ops.Error) int {
 	if sh.json && sh.printJSON(map[string]any{"error": e.In(sh.lang)}) == nil {
 		return e.Code.ExitCode()
@@ -229,7 +228,6 @@ func (sh *shell) printJSON(v any) error {
 	return err
 }
 
-// maxIndentedBytes is the longest document that is indented.
 const maxIndentedBytes = 256 << 10
 
 // show prints an operation's answer.

@@ -7,12 +7,10 @@ import (
 	"path/filepath"
 )
 
-// secretNames are the variables that hold secrets.
 var secretNames = []string{
 	"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_SIGNING_SECRET_OLD", "SLACK_CLIENT_SECRET", "MEGATRON_OPS_SLACK_KEY", "OPENAI_API_KEY",
 }
 
-// secretsFromFiles are the variables that were set from files.
 var secretsFromFiles = map[string]bool{}
 
 // readSecrets sets variables of secrets from files: from the file that NAME_FILE names,

@@ -190,7 +190,6 @@ func serve(ctx context.Context, sh *shell, in serveIn) error {
 	return nil
 }
 
-// slackConfigured reports whether any of Slack's variables is set.
 func slackConfigured() bool {
 	return slices.ContainsFunc([]string{"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_CLIENT_ID", "SLACK_CLIENT_SECRET"}, func(name string) bool {
 		return os.Getenv(name) != ""

@@ -158,7 +158,6 @@ func cancelledByEither(ctx, other context.Context) (context.Context, context.Can
 	return held, func() { stop(); cancel() }
 }
 
-// activate makes next the current generation.
 func (d *daemon) activate(next *generation) error {
 	if next.page != "" {
 		if err := os.MkdirAll(d.state, 0o700); err != nil {
@@ -322,7 +321,6 @@ func (d *daemon) build(cfg config.Config) (*generation, error) {
 	return gen, nil
 }
 
-// slack returns the bot as gen configures it.
 func (d *daemon) slack(sh *shell, gen *generation) (*bot.Bot, error) {
 	s, err := sh.slackConfig(gen.cfg, gen.svc, d.store)
 	if err != nil {

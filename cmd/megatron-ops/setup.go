@@ -68,7 +68,6 @@ func skillsCommand(ctx context.Context, sh *shell, in skillsIn) error {
 	return &ops.Error{Code: ops.BadInput, Message: lang.Text{EN: "skills list, skills show NAME, skills export NAME|all FOLDER, or skills eval [NAME]", ZH: "用法：skills list、skills show NAME、skills export NAME|all FOLDER 或 skills eval [NAME]"}}
 }
 
-// skillList returns the skills for JSON output.
 func skillList() []map[string]string {
 	var list []map[string]string
 	for _, k := range skills.All() {
@@ -165,7 +164,6 @@ type manifestIn struct {
 	URL string `help:"the https address at which Slack reaches serve, without Socket Mode" zh:"不用 Socket Mode 时 Slack 访问 serve 的 https 地址" ex:"https://ops.example.org"`
 }
 
-// slackManifest prints the app's manifest.
 func slackManifest(_ context.Context, sh *shell, in manifestIn) error {
 	cfg, err := loadConfig()
 	if err != nil {

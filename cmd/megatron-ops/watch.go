@@ -181,7 +181,6 @@ func (t *liveTable) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return t, nil
 }
 
-// allEnded reports whether every named job has ended.
 func (t *liveTable) allEnded() bool {
 	waits := func(j slurm.State) bool { return !j.Ended() }
 	var states []slurm.State

@@ -136,7 +136,6 @@ func ownSlurm(c config.Cluster) bool {
 	return c.Kind == "cli" && c.SlurmBin == "" && (c.SlurmConf == "" || c.SlurmConf == os.Getenv("SLURM_CONF"))
 }
 
-// newCluster wires one configured cluster.
 func newCluster(name string, c config.Cluster, state string) (ops.Cluster, error) {
 	switch c.Kind {
 	case "cli":

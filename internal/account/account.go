@@ -76,7 +76,6 @@ func Member(ctx context.Context, name, group string) (bool, error) {
 	return slices.Contains(strings.Fields(out), id), nil
 }
 
-// groupID returns the numeric id of a group.
 func groupID(ctx context.Context, group string) (string, error) {
 	if g, err := user.LookupGroup(group); err == nil {
 		return g.Gid, nil

@@ -284,7 +284,6 @@ func (r Request) ChangesIn(l lang.Lang) (lines []string) {
 	return masked(lines)
 }
 
-// masked returns lines with keys and passwords masked.
 func masked(lines []string) (shown []string) {
 	for _, line := range lines {
 		shown = append(shown, redact.Text(line))

@@ -103,7 +103,6 @@ func (f *Follower) untrack(j slurm.Job) {
 	delete(f.asked, key(j.Cluster, j.ID))
 }
 
-// reportAlarms reports the new alarms of a running job.
 func (f *Follower) reportAlarms(ctx context.Context, st *store.Store, j slurm.Job) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -97,7 +97,6 @@ func (f *Follower) Run(ctx context.Context) error {
 // reported, so that a restart does not report old news.
 const followedDocs = "followed"
 
-// followedKept is how long such a document is kept.
 const followedKept = 2 * lookback
 
 func key(cluster string, id slurm.JobID) string { return cluster + "/" + string(id) }
@@ -264,7 +263,6 @@ func requeuedText(j slurm.Job) lang.Text {
 	}.With(j.RunBefore(), j.Restarts)
 }
 
-// sameEnd reports whether a and b are the same end of the same run.
 func sameEnd(a, b slurm.Job) bool {
 	return a.State.Ended() && a.State == b.State && a.Restarts == b.Restarts &&
 		(a.SubmittedAt == nil || b.SubmittedAt == nil || a.SubmittedAt.Equal(*b.SubmittedAt))

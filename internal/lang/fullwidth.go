@@ -5,7 +5,6 @@ import (
 	"unicode"
 )
 
-// fullWidthMarks are the marks that Chinese writes full-width.
 var fullWidthMarks = map[rune]rune{',': '，', ';': '；', ':': '：', '!': '！', '?': '？'}
 
 // FullWidth applies Chinese typography to the punctuation of Chinese sentences in text:
@@ -125,5 +124,4 @@ func isChinese(r rune) bool {
 	return unicode.Is(unicode.Han, r) || isFullWidthMark(r) || r == '”' || r == '」'
 }
 
-// isFullWidthMark reports whether r is a full-width mark.
 func isFullWidthMark(r rune) bool { return strings.ContainsRune("，；：！？。（）、", r) }

@@ -135,7 +135,6 @@ func facts(j slurm.Job) []Fact {
 	return fs
 }
 
-// first returns the first text of a document.
 func first(d view.Doc) string {
 	for _, s := range d.Sections {
 		if s.Text != "" {

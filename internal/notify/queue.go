@@ -116,7 +116,6 @@ func (n *Notifier) targetOf(key string) (found string) {
 	return found
 }
 
-// sendDue sends one target what is due.
 func (n *Notifier) sendDue(ctx context.Context, target string) {
 	keys, err := n.Docs.Keys(ctx, docQueued, n.Now())
 	if err != nil {

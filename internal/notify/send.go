@@ -76,7 +76,6 @@ func secretOf(file string) (string, error) {
 	return secretfile.Read(file)
 }
 
-// wants reports whether the target wants m.
 func (t Target) wants(m Message) bool {
 	events := t.Events
 	if len(events) == 0 {
@@ -99,7 +98,6 @@ type retryAfterError struct{ after time.Duration }
 
 func (e *retryAfterError) Error() string { return fmt.Sprintf("asked to wait %s", e.after) }
 
-// send posts a message, or mails it.
 func (n *Notifier) send(ctx context.Context, t Target, m Message) error {
 	address, err := t.address()
 	if err != nil {
@@ -167,7 +165,6 @@ func (n *Notifier) send(ctx context.Context, t Target, m Message) error {
 	return nil
 }
 
-// sendMail sends a message by mail.
 func sendMail(ctx context.Context, t Target, to *url.URL, password string, m Message) error {
 	l := t.lang()
 	letter := mail.NewMsg()

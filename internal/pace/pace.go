@@ -14,7 +14,6 @@ import (
 // a browser that keeps its page up to date. A busy agent makes ten a second.
 const OfPrograms = 1200
 
-// mostPeople bounds the people who are remembered.
 const mostPeople = 100_000
 
 // A Limiter grants each person a number of calls a minute, by a token bucket for each person. All

@@ -61,7 +61,6 @@ func (l headLine) mac(key []byte) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// write records e as the last entry.
 func (h *head) write(e Entry) error {
 	if h.dir == "" {
 		return nil

@@ -178,7 +178,6 @@ func (d *Decoder) whole(n Node) (int, bool) {
 
 var known sync.Map // reflect.Type → map[string]reflect.StructField
 
-// fieldsOf returns the fields of struct t by their names in a document.
 func fieldsOf(t reflect.Type) map[string]reflect.StructField {
 	if fields, ok := known.Load(t); ok {
 		return fields.(map[string]reflect.StructField)

@@ -24,12 +24,7 @@ func Markdown(d Doc) string {
 			b.WriteString("- " + codeSpan(n) + "\n")
 		}
 	}
-	text := strings.TrimLeft(b.String(), "\n")
-	end := len(strings.TrimRight(text, "\n"))
-	if end == len(text) {
-		return text + "\n"
-	}
-	return text[:end+1]
+	return strings.Trim(b.String(), "\n") + "\n"
 }
 
 func markdownSection(b *strings.Builder, s Section) {
@@ -82,28 +77,13 @@ func markdownRow(b *strings.Builder, cells []string) {
 // inline turns a value into one line of plain words: it removes control characters and
 // line breaks, and escapes whatever would start a heading, a fence, a link or HTML.
 func inline(s string) string {
-	if harmless(s) {
-		return s
-	}
 	s = strings.TrimRight(printable(s, false), " ")
 	s = strings.ReplaceAll(s, "](", "] (")
-	if strings.Contains(s, "```") {
-		s = strings.ReplaceAll(s, "```", "'''")
-	}
+	s = strings.ReplaceAll(s, "```", "'''")
 	if t := strings.TrimLeft(s, " "); t != "" && (t[0] == '#' || t[0] == '>') {
 		s = `\` + t
 	}
 	return s
-}
-
-// harmless reports whether s is a line of plain words already, as most values are.
-func harmless(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= 0x7f || c == '`' || c == '(' && i > 0 && s[i-1] == ']' {
-			return false
-		}
-	}
-	return s == "" || s[0] > ' ' && s[0] != '#' && s[0] != '>' && s[len(s)-1] != ' '
 }
 
 func codeSpan(s string) string {
@@ -119,22 +99,15 @@ func codeSpan(s string) string {
 // the invisible or direction-changing ones with which text hides instructions. Line
 // breaks stay if lines is set; otherwise they become spaces.
 func printable(s string, lines bool) string {
-	plain := true
-	for i := 0; i < len(s) && plain; i++ {
-		c := s[i]
-		plain = c >= ' ' && c < 0x7f || c == '\n' && lines
-	}
-	if plain {
+	s = redact.Clean(s)
+	if lines {
 		return s
 	}
-	s = redact.Clean(s)
-	if !lines {
-		s = strings.NewReplacer("\n", " ", "\t", " ").Replace(s)
-	}
-	return s
+	return oneLine.Replace(s)
 }
 
-// longestRun returns the length of the longest run of c in s.
+var oneLine = strings.NewReplacer("\n", " ", "\t", " ")
+
 func longestRun(s string, c byte) int {
 	best, run := 0, 0
 	for i := range len(s) {

@@ -226,7 +226,6 @@ func (t *textWriter) table(tab Table) {
 	}
 }
 
-// emptyColumns returns the columns in which no row has anything.
 func emptyColumns(rows [][]string, columns int) (all []int) {
 	for i := range columns {
 		if len(rows) > 0 && !slices.ContainsFunc(rows, func(r []string) bool { return i < len(r) && r[i] != "" }) {
@@ -236,7 +235,6 @@ func emptyColumns(rows [][]string, columns int) (all []int) {
 	return all
 }
 
-// longestWords returns the width of the longest word of each column.
 func longestWords(columns int, rows ...[]string) []int {
 	longest := make([]int, columns)
 	for _, r := range rows {

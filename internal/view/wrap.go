@@ -95,7 +95,6 @@ func splitLong(all []string, width int, after string) (parts []string) {
 	return parts
 }
 
-// breaksWord reports whether a column of this width would break a word of s.
 func breaksWord(s string, width int) bool {
 	return width >= 0 && slices.ContainsFunc(pieces(s, breaksAfter), func(p string) bool { return lipgloss.Width(strings.TrimRight(p, " ")) > width })
 }

@@ -67,7 +67,6 @@ type inLang struct {
 	Level int
 }
 
-// stateIn returns a state in words.
 func stateIn(l lang.Lang, s slurm.State) string {
 	if word, ok := statesZH[s]; ok && l == lang.ZH {
 		return word

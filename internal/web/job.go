@@ -58,7 +58,6 @@ type logFile struct {
 	Stdout bool // the job's own output
 }
 
-// jobInPath returns the job that the page's path names.
 func (v *visit) jobInPath() (cluster string, id slurm.JobID) {
 	return v.r.PathValue("cluster"), slurm.JobID(v.r.PathValue("id"))
 }

@@ -51,7 +51,6 @@ func (v *visit) toJobs() error {
 	return nil
 }
 
-// chosenJobs returns the jobs that the page's address asks for.
 func (v *visit) chosenJobs() (p jobsPage, err error) {
 	q := v.r.URL.Query()
 	p = jobsPage{

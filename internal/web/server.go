@@ -215,7 +215,6 @@ func (v *visit) call() *ops.Call {
 	return &ops.Call{Service: v.s.cfg.Service, Who: v.who, Lang: v.lang}
 }
 
-// readInput reads an operation's input from its words.
 func (v *visit) readInput(op ops.Op, in any, cluster string, words []string) error {
 	if err := op.Words(in, words); err != nil {
 		return err

@@ -60,7 +60,6 @@ var (
 	textAskedOperators   = lang.Text{EN: "The operators were asked", ZH: "已通知管理员"}
 )
 
-// statesZH are Slurm's states in Chinese.
 var statesZH = map[slurm.State]string{
 	slurm.Pending: "排队中", slurm.Running: "运行中", slurm.Completed: "已完成", slurm.Failed: "失败", slurm.Cancelled: "已取消", slurm.Timeout: "超时",
 	slurm.Preempted: "被抢占", "OUT_OF_MEMORY": "内存不足", "NODE_FAIL": "节点故障", "BOOT_FAIL": "节点启动失败", "DEADLINE": "超过截止时间",

@@ -48,7 +48,6 @@ func (q *question) say(en, zh string, args ...any) string {
 	return fmt.Sprintf(lang.Text{EN: en, ZH: zh}.In(q.lang), args...)
 }
 
-// has reports whether the question contains one of the words.
 func (q *question) has(words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(q.low, w) })
 }

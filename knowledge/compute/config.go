@@ -420,7 +420,6 @@ func (c *config) readNodes(s string) {
 // moved matches a move from one GPU to another and captures the new one.
 var moved = lazy.New(`(?:from|从)[^.;?]{0,24}?(?:\bto\b|到|换成|迁移?到?|升级到?)(.*)`)
 
-// readGPU reads the GPU and the modes of a run.
 func (c *config) readGPU(whole string) {
 	named := whole
 	if to := moved.FindStringSubmatch(whole); to != nil && gpuName.MatchString(to[1]) {

@@ -27,7 +27,6 @@ func (c config) product() (int, string) {
 	return n, strings.Join(parts, " × ")
 }
 
-// divisors lists the divisors of n up to limit.
 func divisors(n, limit int) string {
 	var list []string
 	for d := 1; d <= min(n, limit); d++ {

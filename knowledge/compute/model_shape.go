@@ -143,7 +143,6 @@ func experts(q *question) string {
 		"每个专家并行 rank 上 %[3]d 个专家:%[1]d / EP %[2]d = %[3]d(能整除,合法)。", c.Experts, c.EP, c.Experts/c.EP)
 }
 
-// stageLayers matches questions for the layers of one stage.
 var stageLayers = lazy.New(`\b(?:which|what) layers\b.{0,48}\b(?:stage|pp rank|pipeline rank) (\d+)\b|(?:stage|pp rank` +
 	`|第) ?(\d+) ?个?(?:流水线?)?(?:阶段|[段级]|stage|上)?.{0,6}(?:哪些|哪几|什么) ?个?层`)
 

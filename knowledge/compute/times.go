@@ -24,7 +24,6 @@ var unitAfter = lazy.New(`^(?:\.\d+)?\s*个?\s*(?:days?|hours?|hrs?|minutes?|min
 // daysAsked matches questions in which 2-06 is a time and no range.
 var daysAsked = lazy.New(`\bhours?\b|\bminutes?\b|\bhow long\b|\btime ?limit|\bwalltime|--time|\bslurm time|小时|分钟|多久|多长|时限`)
 
-// asksToWrite matches questions how to write a time for Slurm.
 var asksToWrite = lazy.New(`\b(?:in|as|for|to|with|into) (?:an? )?(?:slurm(?:'s)? ?)?(?:--time|-t\b|time\b|walltime|format|notation|limit)` +
 	`|^(?:please )?(?:set|put|give|use|limit|write|ask|i (?:want|need)|we (?:want|need))\b|\bslurm (?:time|format` +
 	`|notation)|\b(?:limit|time) string\b|写成|怎么(?:写|填|设|表示|指定)|如何(?:写|填|设|表示)|(?:--time|时限|walltime) ?(?:填|写|设|给|=` +

@@ -180,7 +180,6 @@ type HybridPattern struct {
 // (megatron/core/models/hybrid/hybrid_layer_allocation.py:17).
 const hybridLayers = "MG*D+-E"
 
-// parseHybrid parses a hybrid layer pattern.
 func parseHybrid(pattern string) HybridPattern {
 	parts := strings.Split(pattern, "/")
 	h := HybridPattern{Main: parts[0]}

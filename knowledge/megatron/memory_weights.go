@@ -2,7 +2,6 @@ package megatron
 
 import "slices"
 
-// adamsMoments returns the bytes of the two moments of Adam.
 func (c *Config) adamsMoments() float64 {
 	return dtypeBytes(c.ExpAvgDtype) + dtypeBytes(c.ExpAvgSqDtype)
 }

@@ -242,7 +242,6 @@ func (p *layerParams) add(q layerParams, count float64) {
 	p.experts += q.experts * count
 }
 
-// sum counts the weights of all parts in n.
 func (s Shape) sum(n PartCounts) layerParams {
 	var p layerParams
 	p.add(s.attentionPart(), n.Attention)
@@ -313,7 +312,6 @@ func (s Shape) Params() (all, active float64) {
 	return all, all - idle
 }
 
-// recomputes reports whether the backward pass recomputes the module.
 func (c *Config) recomputes(module string) bool {
 	return c.Recompute == "selective" && slices.Contains(c.RecomputeModules, module)
 }

@@ -182,7 +182,6 @@ func (s *search) speeds(c *cfg) (linear, plain float64) {
 	return plain, plain
 }
 
-// microbatchTokens returns the number of tokens of a microbatch on one rank.
 func (s *search) microbatchTokens(c *cfg) float64 {
 	return float64(c.MicroBatchSize.V) * float64(s.shape.Seq) / float64(c.CP)
 }

@@ -78,7 +78,6 @@ func ahead(first, second Option) lang.Text {
 	return said
 }
 
-// addReasons appends to an option the reasons for each of its sizes.
 func (s *search) addReasons(o *Option) {
 	add := func(en, zh string, args ...any) {
 		o.Reasons = append(o.Reasons, t(fmt.Sprintf(en, args...), fmt.Sprintf(zh, args...)))

@@ -407,7 +407,6 @@ func layerSpecs(c *cfg) bool {
 	return c.Entry == "gpt" && c.Spec == nil && c.Variant == "" && (c.Experts != 0 || c.MtpNumLayers.OK)
 }
 
-// variantModel reports whether a gpt model has an experimental attention variant.
 func variantModel(c *cfg) bool { return c.Entry == "gpt" && c.Spec == nil && c.Variant != "" }
 
 func flexBackend(c *cfg, backend string) bool {

@@ -303,7 +303,6 @@ func perLayerGraph(c *cfg) bool {
 
 func dropAndPad(c *cfg) bool { return hasCapacity(c) && c.MoePadExpertInputToCapacity }
 
-// graphRecompute reports whether selective recompute is combined with CUDA graphs.
 func graphRecompute(c *cfg) bool { return c.CudaGraphImpl != "none" && c.Recompute == "selective" }
 
 // wholeGraph reports whether CUDA graphs capture whole layers.

@@ -110,6 +110,17 @@ func optimizerRows() []row {
 			broken: func(c *cfg) bool { return c.Trains() && emerging(c) && c.Fp16 },
 		},
 		{
+			// A warning, as the configurations judged by Megatron's own code never build the optimizer.
+			id: "distributed-optimizer-no-sgd", flags: "--optimizer --use-distributed-optimizer --use-megatron-fsdp", source: "megatron/core/optimizer/distrib_optimizer.py:688",
+			stage: optimizing, severity: Warning, effect: ChangesExperiment,
+			when: t("--use-distributed-optimizer, which --use-megatron-fsdp version 1 switches on", "--use-distributed-optimizer（--use-megatron-fsdp 版本 1 会自动打开）"),
+			must: t("--optimizer must not be sgd: every rank ends where the optimizer is built", "--optimizer 不能是 sgd：各 rank 会在构建优化器时退出"),
+			why:  t("its checkpoints know Adam's states only", "它的检查点只支持 Adam 的状态"), do: t("use --optimizer adam, or drop --use-distributed-optimizer", "改用 --optimizer adam，或去掉 --use-distributed-optimizer"),
+			broken: func(c *cfg) bool {
+				return c.Trains() && c.Optimizer == "sgd" && c.UseDistributedOptimizer && !c.OptimizerCpuOffload
+			},
+		},
+		{
 			id: "precision-aware-needs-distributed", flags: "--use-distributed-optimizer " + aware, source: inOptimize + "1058",
 			when: t(aware+", unless Megatron-FSDP 2", aware+"，Megatron-FSDP 2 除外"), must: t("--use-distributed-optimizer must be given", "必须使用 --use-distributed-optimizer"),
 			why: t("found only when the optimizer is built", "要到构建优化器时才发现"), do: t("add --use-distributed-optimizer", "加上 --use-distributed-optimizer"),

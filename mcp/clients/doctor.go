@@ -40,7 +40,10 @@ const examineTimeout = 20 * time.Second
 func Examine(ctx context.Context, start Start, lookPath func(string) (string, error)) []Finding {
 	var all []Finding
 	if start.URL != "" {
-		all = append(all, examineServer(ctx, lang.Text{EN: "over HTTP: %s", ZH: "经 HTTP：%s"}.With(start.URL), overHTTP(start))...)
+		connect := func() (*client.Client, error) {
+			return client.NewStreamableHttpClient(start.URL, transport.WithHTTPHeaders(bearer(start)))
+		}
+		all = append(all, examineServer(ctx, lang.Text{EN: "over HTTP: %s", ZH: "经 HTTP：%s"}.With(start.URL), connect)...)
 	} else {
 		all = append(all, examineServer(ctx, lang.Text{EN: "started with this environment", ZH: "以当前环境启动"}, overStdio(start, os.Environ()))...)
 		all = append(all, examineServer(ctx, lang.Text{
@@ -48,13 +51,6 @@ func Examine(ctx context.Context, start Start, lookPath func(string) (string, er
 		}, overStdio(start, cleanEnv(start)))...)
 	}
 	return append(all, installed(ctx, lookPath)...)
-}
-
-// overHTTP returns a constructor of clients of the running server.
-func overHTTP(s Start) func() (*client.Client, error) {
-	return func() (*client.Client, error) {
-		return client.NewStreamableHttpClient(s.URL, transport.WithHTTPHeaders(bearer(s)))
-	}
 }
 
 // overStdio returns a constructor of clients that start the server with exactly the

@@ -47,7 +47,6 @@ func skipBlank(text []byte, at int) int {
 	return at
 }
 
-// skipString returns the end of the string that begins at text[at].
 func skipString(text []byte, at int) int {
 	for i := at + 1; i < len(text); i++ {
 		switch text[i] {
@@ -60,7 +59,6 @@ func skipString(text []byte, at int) int {
 	return len(text)
 }
 
-// skipValue returns the end of the value that begins at text[at].
 func skipValue(text []byte, at int) int {
 	depth := 0
 	for i := at; i < len(text); i++ {

@@ -217,10 +217,8 @@ func (c *Checkpoint) format(dir string) Format {
 	return ""
 }
 
-// folderOf returns the folder's name of an iteration.
 func folderOf(iteration int) string { return fmt.Sprintf("iter_%07d", iteration) }
 
-// iterations returns the iterations that have a folder in dir, sorted.
 func (c *Checkpoint) iterations(dir string) (all []int) {
 	entries, _ := c.in.ReadDir(dir)
 	for _, e := range entries {
@@ -253,7 +251,6 @@ func (c *Checkpoint) countFiles() error {
 	})
 }
 
-// relative returns path relative to the checkpoint's folder.
 func (c *Checkpoint) relative(path string) string {
 	if rel, err := filepath.Rel(c.Path, path); err == nil {
 		return rel

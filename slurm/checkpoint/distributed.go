@@ -45,7 +45,6 @@ func (c *Checkpoint) readBackend(dir string) (Format, error) {
 	return b.Backend, err
 }
 
-// readDistributed reads a checkpoint that has an index.
 func (c *Checkpoint) readDistributed() {
 	index, err := c.readIndex()
 	switch {
@@ -114,7 +113,6 @@ func (c *Checkpoint) readIndex() (any, error) {
 	return reader.Read(in)
 }
 
-// readTensors counts the tensors and parameters in the index.
 func (c *Checkpoint) readTensors(index any) {
 	names, ok := pickle.Attribute(index, "state_dict_metadata").(*pickle.Dict)
 	if !ok {

@@ -205,7 +205,6 @@ func nulBase64(words ...string) string {
 	return base64.StdEncoding.EncodeToString(b)
 }
 
-// matches reports whether the remote entry e equals f.
 func (f SourceFile) matches(e remoteEntry) bool {
 	if f.Link != "" {
 		return e.kind == "link" && e.more == f.Link

@@ -89,7 +89,6 @@ func refusal(op string, r result) *slurm.Error {
 	return e
 }
 
-// withOp returns err with its operation set to op.
 func withOp(op string, err error) error {
 	if e, ok := errors.AsType[*slurm.Error](err); ok {
 		named := *e
@@ -207,7 +206,6 @@ func (c *CLI) accountsSoon(ctx context.Context, op string, id slurm.JobID) ([]sl
 	return c.meter.soon(ctx, func(ctx context.Context) ([]slurm.Job, error) { return c.accounts(ctx, op, "--jobs="+string(id)) })
 }
 
-// setCluster sets the cluster's name in jobs.
 func setCluster(cluster string, jobs []slurm.Job) []slurm.Job {
 	for i := range jobs {
 		jobs[i].Cluster = cluster
@@ -370,7 +368,6 @@ func (c *CLI) scancel(ctx context.Context, op string, words ...string) error {
 	return refusal(op, r)
 }
 
-// errorLines keeps the lines of stderr that report an error.
 func errorLines(stderr string) string {
 	var kept strings.Builder
 	for line := range strings.Lines(stderr) {

@@ -238,7 +238,6 @@ func (r *REST) accounts(ctx context.Context, op, path string) ([]slurm.Job, erro
 // request for several jobs, and its list of all jobs is long.
 const fewIDs = 8
 
-// jobPaths returns the request path of each job, or of its array.
 func jobPaths(ids []slurm.JobID) (paths []string) {
 	for _, id := range ids {
 		paths = append(paths, "job/"+string(id.Array()))

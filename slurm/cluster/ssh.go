@@ -77,7 +77,6 @@ type sshRunner struct {
 // args returns the command line of ssh that runs the command remote on the host.
 func (s *sshRunner) args(remote string) []string { return append(s.options(), "--", s.Host, remote) }
 
-// options returns ssh and its options, without the host.
 func (s *sshRunner) options() []string {
 	args := []string{"ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2"}
 	if s.Config != "" {

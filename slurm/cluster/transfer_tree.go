@@ -68,7 +68,6 @@ func (s *sshRunner) sendByTar(ctx context.Context, tree *SourceTree, files []Sou
 	return transferError("tar", r, err)
 }
 
-// archive writes the files as a tar archive.
 func (t *SourceTree) archive(to io.Writer, files []SourceFile) error {
 	w := tar.NewWriter(to)
 	for _, f := range files {

@@ -39,32 +39,22 @@ func RenderLine(line []byte) []byte {
 	case in.Spec == nil:
 		err = notSpec(phrase("is missing", "缺失"), phrase(`write {"id": …, "spec": {…}}`, `请写 {"id": …, "spec": {…}}`))
 	default:
+		var s Spec
 		var script Script
-		script, err = renderText(in.Spec)
+		if s, err = Decode(in.Spec); err == nil {
+			script, err = Render(s, Options{})
+		}
 		answer.Script = script.Text
 	}
 	if err != nil {
-		answer.Error = asBatchError(err)
+		answer.Error = &batchError{Code: "bad_input", Field: "spec", Message: err.Error()}
+		if es := AsFieldErrors(err); len(es) > 0 {
+			answer.Error.Field, answer.Error.Fix = es[0].Field, es[0].Fix.EN
+		}
 	}
 	out, err := tree.JSON(answer)
 	if err != nil {
 		return []byte(`{"id":null,"error":{"code":"bad_input","field":"id","message":"cannot be written back"}}`)
-	}
-	return out
-}
-
-func renderText(text []byte) (Script, error) {
-	s, err := Decode(text)
-	if err != nil {
-		return Script{}, err
-	}
-	return Render(s, Options{})
-}
-
-func asBatchError(err error) *batchError {
-	out := &batchError{Code: "bad_input", Field: "spec", Message: err.Error()}
-	if es := AsFieldErrors(err); len(es) > 0 {
-		out.Field, out.Fix = es[0].Field, es[0].Fix.EN
 	}
 	return out
 }

@@ -205,7 +205,7 @@ func (r *rendering) ownNames() []string {
 			add(s.name)
 		}
 	}
-	if r.Connections.Value != "" {
+	if r.connections.Value != "" {
 		add("CUDA_DEVICE_MAX_CONNECTIONS")
 	}
 	for _, n := range append(r.runNames(), r.sweptNames()...) {

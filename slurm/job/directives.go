@@ -17,7 +17,6 @@ func (o option) line() string {
 	return directive(o.name, o.value)
 }
 
-// word returns the option as a word of a command line.
 func (o option) word() string {
 	if o.value == "" {
 		return "--" + o.name

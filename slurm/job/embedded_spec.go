@@ -41,7 +41,6 @@ func sumOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// withoutEmbedded returns a script without its embedded specification.
 func withoutEmbedded(script string) string {
 	if at := strings.LastIndex(script, "\n"+embeddedMark); at >= 0 {
 		return script[:at]

@@ -209,7 +209,6 @@ func (m *importer) processes(f script.Option) {
 	}
 }
 
-// launcherWords returns the words of launcher_argv for one option of the launcher.
 func (m *importer) launcherWords(f script.Option) []string {
 	value, shown := m.job.Filled(f.Value)
 	if p := placeholderOf[f.Name]; p != "" && f.Has {

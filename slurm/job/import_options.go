@@ -24,6 +24,8 @@ func (m *importer) options(options script.Options) {
 			m.note(o.Line, "--"+o.Name+"="+o.Text(), "the file does not show this value", "文件没有给出该值")
 		case known && strings.HasPrefix(o.Name, "mem"):
 			*field = memoryUnit.ReplaceAllString(value, "$1")
+		case o.Name == "mail-type" && *field != "":
+			*field += "," + value // of this option, sbatch takes all and not the last
 		case known:
 			*field = value
 		case o.Name == "nodes":
@@ -155,7 +157,6 @@ func (m *importer) wholeNodes(st *script.Start) bool {
 	return trains(st)
 }
 
-// trains reports whether st starts ranks of a training.
 func trains(st *script.Start) bool {
 	return ownProgram(st.Program.Text()) || slices.ContainsFunc(groupVariables, func(name string) bool {
 		_, ok := st.Env.Env(name)

@@ -216,6 +216,13 @@ func TestACopyOfTheOutputIsNamedWhereItIsNotWritten(t *testing.T) {
 	require.Equal(t, 1, strings.Count(text, "tee"), "without a file nothing is lost")
 }
 
+// sbatch sends the mails of every --mail-type, while of other options the last counts.
+func TestEveryKindOfMailIsImported(t *testing.T) {
+	spec, _ := job.Import("x", []byte("#!/bin/bash\n#SBATCH --mail-type=BEGIN\n#SBATCH --mail-type=END,FAIL\n#SBATCH --qos=a\n#SBATCH --qos=b\ncd /w\npython a.py\n"))
+	require.Equal(t, "BEGIN,END,FAIL", spec.MailType)
+	require.Equal(t, "b", spec.QOS)
+}
+
 func TestWhatTheSpecificationRefusesIsLeftOutWithANote(t *testing.T) {
 	spec, ns := job.Import("x", []byte("#!/bin/bash\n#SBATCH --nodes=2 --time=soon --qos=a;b\ncd /w\nexport ARGS=1 T_X=2 MASTER_PORT=295000\nsrun python -m torch.distributed.run --nproc-per-node=8 a.py\n"))
 	require.Empty(t, spec.Validate())

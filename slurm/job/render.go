@@ -22,9 +22,6 @@ type Options struct {
 	// Minimal renders only the bare launch: no guards, no traces, and no default
 	// options of srun.
 	Minimal bool
-	// Connections is the value of CUDA_DEVICE_MAX_CONNECTIONS to set; the zero value
-	// means the result of RecommendedConnections.
-	Connections Connections
 	// Site is the cluster's profile. It fills in fields that the specification leaves
 	// out.
 	Site Site
@@ -116,13 +113,13 @@ func (s Spec) logPaths() (out, err string) {
 type rendering struct {
 	Spec
 	Options
-	text       strings.Builder
-	nodesGiven bool // the specification itself has the number of nodes
-	presets    []setting
-	warnings   []lang.Text
+	text        strings.Builder
+	nodesGiven  bool // the specification itself has the number of nodes
+	connections Connections
+	presets     []setting
+	warnings    []lang.Text
 }
 
-// line writes one line of the script.
 func (r *rendering) line(format string, a ...any) {
 	fmt.Fprintf(&r.text, format+"\n", a...)
 }
@@ -139,9 +136,7 @@ func (r *rendering) prepare() error {
 	if r.presets, err = expandPresets(r.Preset, r.Site); err != nil {
 		return err
 	}
-	if r.Connections.Value == "" {
-		r.Connections = RecommendedConnections(r.Spec)
-	}
+	r.connections = RecommendedConnections(r.Spec)
 	r.warn()
 	return nil
 }
@@ -216,7 +211,7 @@ export WORLD_SIZE=` + world
 // of them set a variable, the user's value wins.
 func (r *rendering) environment() string {
 	var b strings.Builder
-	if c := r.Connections; c.Value != "" && !r.sets("CUDA_DEVICE_MAX_CONNECTIONS") && !r.presetSets("CUDA_DEVICE_MAX_CONNECTIONS") {
+	if c := r.connections; c.Value != "" && !r.sets("CUDA_DEVICE_MAX_CONNECTIONS") && !r.presetSets("CUDA_DEVICE_MAX_CONNECTIONS") {
 		fmt.Fprintf(&b, "# Megatron: %s.\nexport CUDA_DEVICE_MAX_CONNECTIONS=%s\n", oneLine(c.Reason), quote(c.Value))
 	}
 	if r.ownPython() {

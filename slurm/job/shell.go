@@ -35,7 +35,6 @@ func ForShell(s Spec, o Options, nodes []string) ([]string, error) {
 	return commands, nil
 }
 
-// byHand returns the command for one node.
 func (r *rendering) byHand(node int, nodes []string) string {
 	master := "NODE0"
 	switch {
@@ -82,7 +81,7 @@ func (r *rendering) byHand(node int, nodes []string) string {
 // environmentOf returns every variable that a launch by hand sets.
 func (r *rendering) environmentOf() []setting {
 	var out []setting
-	if c := r.Connections; c.Value != "" && !r.sets("CUDA_DEVICE_MAX_CONNECTIONS") && !r.presetSets("CUDA_DEVICE_MAX_CONNECTIONS") {
+	if c := r.connections; c.Value != "" && !r.sets("CUDA_DEVICE_MAX_CONNECTIONS") && !r.presetSets("CUDA_DEVICE_MAX_CONNECTIONS") {
 		out = append(out, setting{name: "CUDA_DEVICE_MAX_CONNECTIONS", value: c.Value})
 	}
 	for _, p := range r.presets {

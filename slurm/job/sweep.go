@@ -219,7 +219,6 @@ func (p Point) args(s Spec) []string {
 	return words
 }
 
-// env returns the environment variables that a point sets.
 func (p Point) env() map[string]string {
 	env := map[string]string{}
 	for i, a := range p.axes {

@@ -23,7 +23,6 @@ var traceSettings = []setting{
 	{name: "TORCH_FR_DUMP_TEMP_FILE", older: "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", value: "flight-recorder-", inRunDir: true},
 }
 
-// names returns the names of a variable.
 func (s setting) names() []string {
 	if s.older == "" {
 		return []string{s.name}

@@ -44,7 +44,6 @@ func CheckYAML(text []byte) error {
 
 func atMostLevels() lang.Text { return phrase("at most %d levels", "最多 %d 层", maxDepth) }
 
-// notSpec returns an error about the text as a whole.
 func notSpec(msg, fix lang.Text) *FieldError {
 	return &FieldError{Field: "spec", Msg: msg, Fix: fix}
 }

@@ -181,7 +181,7 @@ func noGPURequest(c *checker) {
 	}
 	for _, s := range c.starts {
 		words := strings.Join(script.Texts(append(slices.Clip(s.Args), s.ProgramArgs...)), " ")
-		if s.Launcher == script.Wrapper && !withGPUs(s.Container) || cpuOnly.MatchString(words) {
+		if s.Launcher == script.Wrapper && !pretrains(programName(s)) && !withGPUs(s.Container) || cpuOnly.MatchString(words) {
 			continue
 		}
 		if cpuOnly.MatchString(c.comments()) {

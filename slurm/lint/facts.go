@@ -12,15 +12,21 @@ import (
 // trainings returns the starts of trainings, except those in the handlers of traps and
 // in command substitutions.
 func trainings(j *script.Job) []*script.Start {
-	var out, others []*script.Start
+	var out, others, beside []*script.Start
 	for _, s := range j.Starts {
 		switch {
 		case s.Trap || s.Subst:
 		case training(s):
 			out = append(out, s)
-		case s.Launcher == script.Python && !sideName.MatchString(programName(s)) && (s.Step == nil || !noGPUs(s.Step.Options)):
+		case s.Launcher != script.Python || s.Step != nil && noGPUs(s.Step.Options):
+		case helps(programName(s)):
+			beside = append(beside, s)
+		default:
 			others = append(others, s)
 		}
+	}
+	if len(others) == 0 {
+		others = beside
 	}
 	if _, _, gpus := j.GPUs(); gpus && len(out) == 0 && len(others) == 1 {
 		return others // the job requests GPUs, and only this program can use them
@@ -41,16 +47,19 @@ func training(s *script.Start) bool {
 	name := programName(s)
 	switch s.Launcher {
 	case script.Python:
-		if strings.HasPrefix(name, "pretrain_") {
-			return true
-		}
-		return trainingName.MatchString(name) && !sideName.MatchString(name)
+		return trainingName.MatchString(name) && !helps(name)
 	case script.Wrapper:
 		mpi := s.Remote != nil && s.Remote.Name() != "ssh" && s.Remote.Name() != "pdsh"
-		return (s.Step != nil || mpi) && !sideName.MatchString(name)
+		return (s.Step != nil || mpi) && !helps(name)
 	}
 	return true
 }
+
+// helps reports whether a program has the name of one that runs beside a training. Even the
+// tests that begin as Megatron's trainings do, such as pretrain_gpt_test.sh, train.
+func helps(name string) bool { return sideName.MatchString(name) && !pretrains(name) }
+
+func pretrains(name string) bool { return strings.HasPrefix(name, "pretrain_") }
 
 // programName returns the program's path without its folder.
 func programName(s *script.Start) string {

@@ -354,8 +354,8 @@ var blankOrComment = lazy.New(`^\s*(#|$)`)
 
 func fixContinuation(lines []string, f Finding) ([]string, bool) {
 	i := f.Line - 1
-	if out, ok := fixEscapes(lines, f.Line); ok {
-		return out, true
+	if out, escapes, sure := fixEscapes(lines, f.Line); escapes {
+		return out, sure
 	}
 	// Remove the lines between the separated line and its command.
 	command := i - 1
@@ -374,13 +374,17 @@ func fixContinuation(lines []string, f Finding) ([]string, bool) {
 
 // fixEscapes removes the backslash of a line that escapes a blank. It continues the line where the
 // command goes on, and else keeps the comment. A quote in the comment hides the lines after it from
-// bash, so that they change together.
-func fixEscapes(lines []string, line int) (out []string, ok bool) {
+// bash, so that they change together. A command that bash runs is never made a word of another: where
+// sure is false, the author has to say what was meant.
+func fixEscapes(lines []string, line int) (out []string, escapes, sure bool) {
 	out = slices.Clone(lines)
 	for _, j := range script.Read("", []byte(strings.Join(lines, "\n"))).Jobs {
 		for _, b := range j.Breaks {
 			if !b.Escapes() || b.Line != line {
 				continue
+			}
+			if b.Guess {
+				return nil, true, false
 			}
 			code, comment := script.Uncommented(out[line-1])
 			if b.Last {
@@ -388,13 +392,13 @@ func fixEscapes(lines []string, line int) (out []string, ok bool) {
 			} else {
 				out[line-1] = code + ` \`
 			}
-			if ok = true; !strings.ContainsAny(comment, "'\"`") {
-				return out, true
+			if escapes = true; !strings.ContainsAny(comment, "'\"`") {
+				return out, true, true
 			}
 			line++
 		}
 	}
-	return out, ok
+	return out, escapes, true
 }
 
 func fixExported(lines []string, f Finding) ([]string, bool) {

@@ -282,6 +282,9 @@ func TestABackslashBeforeACommentIsMended(t *testing.T) {
 		"python /w/t.py \\\n  --a 1 \\ # one\n  | tee log\n":                        "python /w/t.py \\\n  --a 1 \\\n  | tee log\n",
 		"python /w/t.py \\\n  --a 1 \\ # one (or two)\n  --b 2\n":                   "python /w/t.py \\\n  --a 1 \\\n  --b 2\n",
 		"A=(\n  --a 1 \\  # one\n  --b 2 \\ # two\n)\npython /w/t.py \"${A[@]}\"\n": "A=(\n  --a 1 # one\n  --b 2 # two\n)\npython /w/t.py \"${A[@]}\"\n",
+		"python /w/t.py \\\n  --a \\ # one\n  0.5 d\n":                              "python /w/t.py \\\n  --a \\\n  0.5 d\n",
+		"python /w/t.py --a 1 \\ # one\n  echo done\n":                              "python /w/t.py --a 1 \\ # one\n  echo done\n", // bash runs echo
+		"python /w/t.py \\\n  --a 1 \\ # it's\n  --b 2 \\ # it's\n    echo done\n":  "python /w/t.py \\\n  --a 1 \\ # it's\n  --b 2 \\ # it's\n    echo done\n",
 		"python /w/t.py --a 1\ntr -d \\ #\n":                                        "python /w/t.py --a 1\ntr -d \\ #\n",
 	} {
 		fixed, _, _ := Fix([]byte(head+broken), lang.EN)

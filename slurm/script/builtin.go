@@ -285,13 +285,11 @@ func (r *reader) write(c *Command, _ frame) {
 // several ways.
 func fileKey(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
-// written returns the text of a file that the script wrote.
 func (r *reader) written(name string) (text, bool) {
 	t, ok := r.files[fileKey(name)]
 	return t, ok
 }
 
-// functionCall evaluates the body of a function of the script.
 func (r *reader) functionCall(fn function, c *Command, f frame) {
 	c.Function = true
 	f.text = fn.text

@@ -14,6 +14,8 @@ type Break struct {
 	Line int
 	Text string // the first separated word, or the backslash with the blanks and the comment after it
 	Last bool   // the backslash is on the command's last line, or in a list, whose lines need none
+	// Guess is true where only its indentation makes the next line a part of the command: bash runs it by itself.
+	Guess bool
 }
 
 // Escapes reports whether the break is a backslash that escapes a blank and not the line's end.
@@ -115,7 +117,8 @@ func (g *gaps) escaped(at int) {
 	listed, begun := at < g.list, strings.Contains(g.src[g.begin:at], "\n")
 	for at >= 0 {
 		line, rest, _ := strings.Cut(g.given[at:], "\n")
-		more := !listed && g.goesOn(line, rest)
+		more, guess := g.goesOn(line, rest)
+		more = more && !listed
 		if !more && !listed && !begun && strings.Contains(line, "#") {
 			return
 		}
@@ -126,7 +129,7 @@ func (g *gaps) escaped(at int) {
 		if more {
 			to = min(to+1, len(g.src))
 		}
-		g.found = append(g.found, gap{Break{g.at(uint(at)), strings.TrimRight(line, `\`), !more}, at, to})
+		g.found = append(g.found, gap{Break{g.at(uint(at)), strings.TrimRight(line, `\`), !more, more && guess}, at, to})
 		g.end, g.past, begun = max(g.end, to), to, true
 		next, _, _ := strings.Cut(rest, "\n")
 		behind := codeEnd(next)
@@ -138,10 +141,10 @@ func (g *gaps) escaped(at int) {
 }
 
 // goesOn reports whether the text after a line belongs to the command that begins at g.begin:
-// it has a word that no command begins with, or is indented deeper. line is the end of the line.
-func (g *gaps) goesOn(line, rest string) bool {
+// it has a word that no command begins with, or, as a guess, is indented deeper. line is the end of the line.
+func (g *gaps) goesOn(line, rest string) (more, guess bool) {
 	if strings.HasSuffix(line, `\`) && strings.HasPrefix(line[2:], "#") {
-		return true // the # begins no comment: bash continues the line
+		return true, false // the # begins no comment: bash continues the line
 	}
 	for next := range strings.Lines(rest) {
 		code := strings.TrimLeft(next, " \t")
@@ -150,18 +153,18 @@ func (g *gaps) goesOn(line, rest string) bool {
 		}
 		word, _, _ := strings.Cut(strings.TrimSpace(code), " ")
 		if flagWord.MatchString(word) || argumentLike(word) || joiner.MatchString(word) {
-			return true
+			return true, false
 		}
 		first := g.src[strings.LastIndexByte(g.src[:g.begin], '\n')+1:]
-		return word != "" && len(next)-len(code) > len(first)-len(strings.TrimLeft(first, " \t"))
+		return word != "" && len(next)-len(code) > len(first)-len(strings.TrimLeft(first, " \t")), true
 	}
-	return false
+	return false, false
 }
 
 var (
 	flagWord  = lazy.New(`^--?[A-Za-z]`)
 	oneLetter = lazy.New(`[ \t]-[A-Za-z][ \t]*$`)
-	joiner    = lazy.New(`^(\||&&)`)
+	joiner    = lazy.New(`^(\||&&|[\d.]+$)`)
 	comments  = lazy.New(`(?m)(^|[ \t])#.*$`)
 	// spaced matches a backslash that escapes a blank, at the end of a line or before a comment.
 	spaced = lazy.New(`^\\[ \t]+(#.*)?(\n|$)`)

@@ -181,7 +181,6 @@ func (r *reader) word(w *syntax.Word, f frame) []Value {
 	return l.out
 }
 
-// cost adds the size of v to the cost of the reading.
 func (r *reader) cost(v Value) {
 	r.bytes += 8 * len(v)
 	for _, p := range v {
@@ -274,7 +273,6 @@ func (r *reader) variable(name string, f frame, line int, source string) Value {
 	return refValue(&Ref{Name: name, Line: line, Shell: f.sh, Source: source})
 }
 
-// joinWords joins words with blanks.
 func joinWords(vs []Value) Value {
 	var out Value
 	for i, v := range vs {

@@ -29,6 +29,7 @@ func TestExportIsTakenBack(t *testing.T) {
 	for src, want := range map[string]bool{
 		"export X=1; prog": true, "export X=1; export -n X; prog": false, "X=1; export X; export -n X=2; prog": false, "export X=1; export -n X; export X; prog": true,
 		"export X=1; export -n Y; prog": true, "export X=1; export -p X; prog": true,
+		"X=1; srun --export=ALL,X prog": false, "export X=1; srun --export=ALL,X prog": true, "srun --export=ALL,X=1 prog": true,
 	} {
 		j := Read("", []byte(src+"\n")).Jobs[0]
 		_, ok := j.Commands[len(j.Commands)-1].Env.Env("X")
@@ -56,6 +57,8 @@ func TestACommandGetsWhatBashGivesIt(t *testing.T) {
 		`X=a; (X=b; prog $X); prog $X`:                                     "\"b\"\n\"a\"",
 		`X=a; { X=b; }; prog $X`:                                           `"b"`,
 		`X=a; X=b prog $X`:                                                 `"a"`,
+		`export X=a; srun --export=ALL,X bash -c 'prog $X'`:                `"a"`,
+		`export X=a; srun --export=ALL,X=b bash -c 'prog $X'`:              `"b"`,
 		`for i in 1 2; do :; done; prog "$i"`:                              `?"$i"`,
 		`if true; then X=1; else X=2; fi; prog "$X"`:                       `"1"`,
 		`X=1; if false; then X=2; fi; prog "$X"`:                           `"1"`,

@@ -21,7 +21,7 @@ func (r *reader) param(p *syntax.ParamExp, f frame, quoted, whole bool) (vs []Va
 	if p.Index != nil {
 		index = f.text.slice(p.Index.Pos(), p.Index.End())
 		if index != "@" && index != "*" {
-			if s, ok := joinWords(r.indexValue(p.Index, f)).Literal(); ok {
+			if s, ok := sumValue(r.arith(p.Index, f), f, f.text.at(p.Index.Pos().Offset()), "").Literal(); ok {
 				index = s
 			}
 		}
@@ -252,8 +252,4 @@ func positional(name string, args []Value) (vs []Value, multi bool, v Value) {
 		return nil, false, args[i-1]
 	}
 	return nil, false, nil
-}
-
-func (r *reader) indexValue(x syntax.ArithmExpr, f frame) []Value {
-	return []Value{sumValue(r.arith(x, f), f, f.text.at(x.Pos().Offset()), "")}
 }

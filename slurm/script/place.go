@@ -139,7 +139,6 @@ func (c *Container) mount(v Value, line int) {
 	c.Mounts = append(c.Mounts, m)
 }
 
-// withoutBlanks returns v without the blanks at its ends.
 func withoutBlanks(v Value) Value {
 	v = slices.Clone(v)
 	for len(v) > 0 && v[0].Ref == nil {

@@ -159,7 +159,6 @@ func startsProgram(args []Arg) bool {
 		slices.Contains(shells, name) && strings.HasPrefix(args[1].Text(), "-"))
 }
 
-// launcherNames are the commands that are launchers.
 var launcherNames = map[string]bool{"torchrun": true, "accelerate": true, "deepspeed": true, "ft_launcher": true}
 
 // pythonValues are the options of the Python interpreter that take a value.
@@ -200,12 +199,6 @@ func (s *Start) python(args []Arg) bool {
 	return false
 }
 
-// flagName returns the name of a launcher's option without leading dashes and with
-// dashes for underscores.
-func flagName(s string) string {
-	return strings.ReplaceAll(strings.TrimLeft(s, "-"), "_", "-")
-}
-
 // elastic parses the options of a launcher and the program after them.
 func (s *Start) elastic(args []Arg) {
 	for len(args) > 0 {
@@ -232,7 +225,7 @@ func (s *Start) elastic(args []Arg) {
 		}
 		args = args[1:]
 		name, val, has := cutValue(a.Value)
-		o := Option{Name: flagName(name), Given: name, Value: val, Has: has, Line: a.Line}
+		o := Option{Name: strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-"), Given: name, Value: val, Has: has, Line: a.Line}
 		switch {
 		case has:
 		case o.Name == "m" || o.Name == "module":

@@ -231,11 +231,7 @@ func (r *reader) env(c *Command, f frame) {
 			break
 		}
 		env.vars[name] = &Var{Value: val, Exported: true, Line: args[0].Line}
-		r.job.Assigned[name] = true
-		r.job.Assignments = append(
-			r.job.Assignments,
-			Assignment{Name: name, Var: env.vars[name], Shell: c.Shell, Line: args[0].Line, Branch: f.branch, Seq: r.count},
-		)
+		r.noteAssignment(name, env.vars[name], f)
 		args = args[1:]
 	}
 	r.start(c, args, env, f)

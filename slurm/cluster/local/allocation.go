@@ -15,7 +15,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// nodeName returns the name of the n-th node, counted from 1.
 func nodeName(n int) string { return "local" + strconv.Itoa(n) }
 
 // nodeNumber returns n for the name or the address of the n-th node.
@@ -98,7 +97,6 @@ func (s store) isFree(node string) bool {
 	return !isHeld(s.runLock(holder)) && !isHeld(s.supervisorLock(holder))
 }
 
-// free releases the nodes that id holds.
 func (s store) free(id slurm.JobID, nodes []string) {
 	_ = s.lock(func() error {
 		for _, node := range nodes {

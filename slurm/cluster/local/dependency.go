@@ -99,7 +99,6 @@ func (s store) clauseMet(id slurm.JobID, sub submission, clause string) (met, ne
 	return true, false
 }
 
-// earlierOfSameName reports whether an earlier job of the same name has not ended.
 func (s store) earlierOfSameName(id slurm.JobID, sub submission) bool {
 	ids, err := s.ids()
 	if err != nil {

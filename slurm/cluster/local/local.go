@@ -86,7 +86,6 @@ func (c *Cluster) Submit(_ context.Context, s slurm.Submission) (slurm.JobID, er
 	return id, c.store.startSupervisor(id)
 }
 
-// newSubmission returns the part of a submission that is stored.
 func (c *Cluster) newSubmission(s slurm.Submission, r request) (submission, error) {
 	dir := s.Dir
 	if dir == "" {
@@ -180,7 +179,6 @@ func newRecords(id slurm.JobID, number int, sub submission) []record {
 	return all
 }
 
-// withOutputs sets the paths of j's output files.
 func withOutputs(j slurm.Job, r request) slurm.Job {
 	pattern := r.Output
 	if pattern == "" {
@@ -196,7 +194,6 @@ func withOutputs(j slurm.Job, r request) slurm.Job {
 	return j
 }
 
-// startSupervisor starts the supervisor of id, detached from this process.
 func (s store) startSupervisor(id slurm.JobID) error {
 	dir := s.jobDir(id)
 	log, err := os.OpenFile(filepath.Join(dir, "supervisor.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -260,7 +257,6 @@ func (s store) nodeFailed(r *record) error {
 	return s.setRecord(*r)
 }
 
-// end records in r that the job has ended.
 func (r *record) end(state slurm.State, reason, code string, at time.Time) {
 	r.Job.State, r.Job.Reason, r.Job.ExitCode, r.Job.EndedAt = state, reason, &code, &at
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
-// jobCluster returns the cluster of the job that a stand-in runs in.
 func jobCluster() *Cluster { return New("local", os.Getenv(storeVar)) }
 
 // scontrolMain is the stand-in for the subcommands of scontrol that job scripts use.
@@ -87,7 +86,6 @@ func code(j slurm.Job) string {
 	return *j.ExitCode
 }
 
-// exitStatus reports err on standard error and returns the command's exit code.
 func exitStatus(command string, err error) int {
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: error: %v\n", command, err)

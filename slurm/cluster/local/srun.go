@@ -214,7 +214,6 @@ func (s *srun) input() (string, error) {
 	return f.Name(), nil
 }
 
-// start starts one task in a process group of its own.
 func (s *srun) start(t task, input string, pipes *sync.WaitGroup) (*exec.Cmd, error) {
 	cmd := exec.Command(s.Argv[0], s.Argv[1:]...)
 	env := s.taskEnviron(t)
@@ -319,7 +318,6 @@ func (s *srun) sink(t task, pattern string, otherwise *os.File) (*os.File, error
 	return f, err
 }
 
-// taskEnviron returns the environment of one task.
 func (s *srun) taskEnviron(t task) environ {
 	e := maps.Clone(s.env).export(s.Export)
 	set := func(name string, value any) { e[name] = fmt.Sprint(value) }

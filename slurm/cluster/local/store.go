@@ -215,7 +215,6 @@ func (s store) control(id slurm.JobID) control {
 	return c
 }
 
-// updateControl changes the orders to id.
 func (s store) updateControl(id slurm.JobID, change func(*control)) error {
 	return withLock(filepath.Join(s.jobDir(id), "control.lock"), func() error {
 		c := s.control(id)
@@ -243,7 +242,6 @@ func writeJSON(path string, v any) error {
 	return writeFile(path, append(text, '\n'))
 }
 
-// writeFile replaces the file at path as a whole.
 func writeFile(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {
@@ -257,7 +255,6 @@ func writeFile(path string, text []byte) error {
 	return os.Rename(f.Name(), path)
 }
 
-// unknownJob returns the error for a job that this machine does not know.
 func unknownJob(id slurm.JobID) *slurm.Error {
 	return &slurm.Error{Op: "job " + string(id), Msg: lang.Text{EN: "not known on this machine", ZH: "本机没有该作业"}, Kind: slurm.NotFound}
 }
