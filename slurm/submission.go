@@ -44,8 +44,6 @@ type Filter struct {
 	Since time.Time
 	// All adds the ended jobs that the controller still remembers.
 	All bool
-	// Soon bounds the wait for the accounts to a few seconds: the caller can do without them.
-	Soon bool
 }
 
 // Matcher returns a function that reports whether a job passes f.

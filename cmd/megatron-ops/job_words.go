@@ -16,6 +16,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
@@ -190,7 +191,11 @@ func (f *jobFinder) find(ctx context.Context, word string) ([]string, error) {
 		}
 		f.asked = true
 		since := f.call.Now().AddDate(0, 0, -7)
-		f.mine, err = f.call.LookAll(ctx, cl, slurm.Filter{User: f.call.Who.User, All: true, Since: since, Soon: true})
+		asking := ctx
+		if !f.change {
+			asking = cluster.WithPatience(ctx, ops.AccountsPatience)
+		}
+		f.mine, err = f.call.LookAll(asking, cl, slurm.Filter{User: f.call.Who.User, All: true, Since: since})
 		_, queued := errors.AsType[*slurm.AccountsError](err)
 		if err != nil {
 			err = f.call.SlurmError(err, "")
@@ -303,8 +308,10 @@ func (f *jobFinder) byName(word string) ([]string, error) {
 		return nil, ops.InputError("job",
 			lang.Text{EN: "%d jobs named %s wait or run: %s", ZH: "有 %d 个名为 %s 的作业在排队或运行：%s"}.With(len(active), word, strings.Join(active, ", ")),
 			lang.Text{EN: "give the ids; you may give several", ZH: "请给出作业号，可以有多个"})
-	case len(active)+len(ended) > 0:
-		return f.found(word, append(active, ended...)[0]), nil
+	case len(active) > 0: // whatever the accounts know
+		return active[:1], nil
+	case len(ended) > 0 && (f.lacks == nil || !f.change):
+		return f.found(word, ended[0]), nil
 	case f.lacks != nil:
 		return nil, f.lacks
 	}

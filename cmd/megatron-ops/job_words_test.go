@@ -173,6 +173,10 @@ func TestJobsAreFoundWithoutTheAccountsForReadingAlone(t *testing.T) {
 		}
 		require.NoError(t, err, typed)
 		require.Equal(t, [][]string{{want}}, each, typed)
+		if want == "7" { // in the queue, whatever the accounts know
+			require.Empty(t, warned.String(), typed)
+			continue
+		}
 		require.Contains(t, warned.String(), "Connection refused; "+words[1]+" is taken for job "+want+", the newest in the queue and among those submitted from here", typed)
 	}
 }

@@ -119,7 +119,7 @@ func (c *CLI) Job(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 		c.addArrayLimit(ctx, &j, rows)
 		return j, nil
 	}
-	rows, err = c.accountsSoon(ctx, op, id)
+	rows, err = c.accounts(ctx, op, "--jobs="+string(id))
 	if err != nil {
 		return slurm.Job{}, &slurm.AccountsError{Err: err}
 	}
@@ -156,7 +156,7 @@ func (c *CLI) addPaths(ctx context.Context, j *slurm.Job) {
 func (c *CLI) vanished(ctx context.Context, op string, id slurm.JobID) (slurm.Job, error) {
 	array, err := c.queue(ctx, op, "--jobs="+string(id.Array()))
 	if err == nil && len(array) == 0 {
-		array, err = c.accountsSoon(ctx, op, id.Array())
+		array, err = c.accounts(ctx, op, "--jobs="+string(id.Array()))
 	}
 	if err != nil {
 		return slurm.Job{}, err
@@ -190,7 +190,11 @@ func (c *CLI) accounts(ctx context.Context, op string, args ...string) ([]slurm.
 		"sacct", "--noheader", "--parsable2", "--allocations", "--duplicates",
 		"--delimiter=" + sep, "--format=" + slurm.AccountFormat(),
 	}, args...)
-	out, err := c.ask(ctx, op, argv...)
+	var out string
+	err := c.meter.patiently(ctx, func(ctx context.Context) (err error) {
+		out, err = c.ask(ctx, op, argv...)
+		return err
+	})
 	if noAccounts(err) {
 		return nil, nil
 	}
@@ -199,11 +203,6 @@ func (c *CLI) accounts(ctx context.Context, op string, args ...string) ([]slurm.
 	}
 	jobs, err := slurm.ParseAccounts(out, sep)
 	return setCluster(c.name, jobs), unparsable(op, err)
-}
-
-// accountsSoon asks the accounts for one job.
-func (c *CLI) accountsSoon(ctx context.Context, op string, id slurm.JobID) ([]slurm.Job, error) {
-	return c.meter.soon(ctx, func(ctx context.Context) ([]slurm.Job, error) { return c.accounts(ctx, op, "--jobs="+string(id)) })
 }
 
 func setCluster(cluster string, jobs []slurm.Job) []slurm.Job {
@@ -255,10 +254,6 @@ func (c *CLI) Jobs(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
 // Past asks only the accounts, for the jobs of f that started or ended after f.Since.
 // Without Since it asks for f.IDs at any time.
 func (c *CLI) Past(ctx context.Context, f slurm.Filter) ([]slurm.Job, error) {
-	if f.Soon {
-		f.Soon = false
-		return c.meter.soon(ctx, func(ctx context.Context) ([]slurm.Job, error) { return c.Past(ctx, f) })
-	}
 	var args []string
 	if !f.Since.IsZero() {
 		args = append(args, "--starttime="+f.Since.UTC().Format("2006-01-02T15:04:05"))

@@ -4,11 +4,13 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/account"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
 // CancelledBy returns who cancelled a job: a user's name, or a number such as "uid 1001"
@@ -31,10 +33,13 @@ func CancelledBy(ctx context.Context, cl ops.Cluster, j slurm.Job) string {
 	return who
 }
 
+// accountsLimit is how long an answer waits for what only the accounts add to it.
+const accountsLimit = 5 * time.Second
+
 // InAccounts returns what the accounts tell of a job whose state is known without them; the
 // zero job where they do not answer soon.
 func InAccounts(ctx context.Context, cl ops.Cluster, id slurm.JobID) slurm.Job {
-	past, _ := cl.Past(ctx, slurm.Filter{IDs: []slurm.JobID{id}, Soon: true})
+	past, _ := cl.Past(cluster.WithPatience(ctx, accountsLimit), slurm.Filter{IDs: []slurm.JobID{id}})
 	known, _ := slurm.Fold(id, past)
 	return known
 }
