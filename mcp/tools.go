@@ -410,7 +410,7 @@ func decode(ctx context.Context, o ops.Op, req sdk.CallToolRequest, in any) (g o
 	if o.Name == "submit" {
 		own[planField] = &g.plan
 	}
-	err = ops.Decode(raw, in, own)
+	err = o.Decode(raw, in, own)
 	if tail := ops.FieldNamed(in, "tail"); tail.CanInt() && tail.Int() == 0 {
 		tail.SetInt(pageLines)
 	}

@@ -4,16 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
 )
 
@@ -27,7 +30,7 @@ func (sh *shell) perJob(ctx context.Context, call *ops.Call, op ops.Op, words []
 	if hasUnknownFlag(params, words) { // reading the flags reports this; an unknown flag's value must not be taken for a job
 		return [][]string{words}, nil
 	}
-	f := jobFinder{call: call, cluster: sh.cluster, change: op.Effect != ops.Read}
+	f := jobFinder{call: call, cluster: sh.cluster, change: op.Effect != ops.Read, warn: sh.err}
 	at, args := argPositions(params, words), slices.DeleteFunc(slices.Clone(params), func(p ops.Param) bool { return !p.Arg })
 	for i, w := range words { // flags with a job as value, such as --from last
 		if i > 0 && slices.ContainsFunc(params, func(p ops.Param) bool { return p.Job && !p.Arg && words[i-1] == "--"+p.Name }) {
@@ -161,6 +164,7 @@ type jobFinder struct {
 	asked   bool // the cluster was asked for mine, and where looked is set too it answered
 	looked  bool
 	lacks   error // why mine lacks the jobs that have left the queue; nil where it has them
+	warn    io.Writer
 }
 
 // jobList matches a range of an array's tasks, and ids with commas between them.
@@ -186,7 +190,12 @@ func (f *jobFinder) find(ctx context.Context, word string) ([]string, error) {
 			return nil, err
 		}
 		f.asked = true
-		f.mine, err = f.call.LookAll(ctx, cl, slurm.Filter{User: f.call.Who.User, All: true, Since: f.call.Now().AddDate(0, 0, -7)})
+		since := f.call.Now().AddDate(0, 0, -7)
+		asking := ctx
+		if !f.change {
+			asking = cluster.WithPatience(ctx, ops.AccountsPatience)
+		}
+		f.mine, err = f.call.LookAll(asking, cl, slurm.Filter{User: f.call.Who.User, All: true, Since: since})
 		_, queued := errors.AsType[*slurm.AccountsError](err)
 		if err != nil {
 			err = f.call.SlurmError(err, "")
@@ -194,12 +203,15 @@ func (f *jobFinder) find(ctx context.Context, word string) ([]string, error) {
 		if f.lacks = err; err != nil && !queued {
 			return nil, err
 		}
+		if queued && !f.change {
+			f.mine = append(f.mine, f.submitted(ctx, cl.Name(), since)...)
+		}
 		slices.SortStableFunc(f.mine, slurm.NewestFirst)
 		f.looked = f.lacks == nil
 	}
-	if f.lacks == nil { // the newest job may have left the queue
+	if f.lacks == nil || word == "last" && !f.change { // the newest job may have left the queue
 		if id := f.byKeyword(word); id != "" {
-			return []string{id}, nil
+			return f.found(word, id), nil
 		}
 	}
 	ids, err := f.byName(word)
@@ -209,6 +221,37 @@ func (f *jobFinder) find(ctx context.Context, word string) ([]string, error) {
 		}
 	}
 	return ids, err
+}
+
+// submitted returns the person's jobs that the store knows to have been submitted since then, and
+// that the queue does not show.
+func (f *jobFinder) submitted(ctx context.Context, cluster string, since time.Time) (left []slurm.Job) {
+	if f.call.Store == nil {
+		return nil
+	}
+	st, err := f.call.Store()
+	if err != nil {
+		return nil
+	}
+	subs, _ := st.SubmittedSince(ctx, since) // without them the queue's jobs remain
+	for _, s := range subs {
+		shown := slices.ContainsFunc(f.mine, func(j slurm.Job) bool { return j.ID.Array() == s.JobID })
+		if s.Cluster == cluster && s.Owner == f.call.Who.User && !shown {
+			left = append(left, slurm.Job{ID: s.JobID, Name: s.Name, State: slurm.Ended, SubmittedAt: &s.CreatedAt})
+		}
+	}
+	return left
+}
+
+// found returns the job that a word means. Without the accounts, a newer one may have left the queue.
+func (f *jobFinder) found(word, id string) []string {
+	if f.lacks != nil {
+		fmt.Fprintln(f.warn, "megatron-ops:", lang.Text{
+			EN: "%s; %s is taken for job %s, the newest in the queue and among those submitted from here",
+			ZH: "%s；%s 视为作业 %s，即队列与本程序提交的作业中最新的一个",
+		}.With(ops.AsError(f.lacks).Message, word, id).In(f.call.Lang))
+	}
+	return []string{id}
 }
 
 // notAJob is the error for a file's name in place of a job. It says which command reads
@@ -265,8 +308,10 @@ func (f *jobFinder) byName(word string) ([]string, error) {
 		return nil, ops.InputError("job",
 			lang.Text{EN: "%d jobs named %s wait or run: %s", ZH: "有 %d 个名为 %s 的作业在排队或运行：%s"}.With(len(active), word, strings.Join(active, ", ")),
 			lang.Text{EN: "give the ids; you may give several", ZH: "请给出作业号，可以有多个"})
-	case len(active)+len(ended) > 0:
-		return append(active, ended...)[:1], nil
+	case len(active) > 0: // whatever the accounts know
+		return active[:1], nil
+	case len(ended) > 0 && (f.lacks == nil || !f.change):
+		return f.found(word, ended[0]), nil
 	case f.lacks != nil:
 		return nil, f.lacks
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -144,19 +145,39 @@ func (*queueOnlySite) Jobs(context.Context, slurm.Filter) ([]slurm.Job, error) {
 	return []slurm.Job{running}, &slurm.AccountsError{Err: slurm.FromStderr("sacct", "sacct: error: Problem talking to the database: Connection refused")}
 }
 
-// A job that is in the queue is found by its name while the accounts are away. Which one is the last
-// is not known then, nor whether there is no job of another name.
-func TestANameIsFoundInTheQueueWithoutTheAccounts(t *testing.T) {
+// While the accounts are away, what is read is found in the queue and among the person's own
+// submissions, and the answer says so. What would be changed is not guessed, nor which job failed.
+func TestJobsAreFoundWithoutTheAccountsForReadingAlone(t *testing.T) {
 	t.Chdir(t.TempDir())
 	c := opstest.NewCall(t, &opstest.Site{})
 	c.Clusters["test"], c.Dir = &queueOnlySite{}, "."
-	op, _ := operations.Lookup("status")
-	each, err := (&shell{}).perJob(t.Context(), c, op, []string{"nightly"})
+	st, err := c.Store()
 	require.NoError(t, err)
-	require.Equal(t, [][]string{{"7"}}, each)
-	for _, word := range []string{"last", "failed", "other"} {
-		_, err := (&shell{}).perJob(t.Context(), c, op, []string{word})
-		require.ErrorContains(t, err, "Connection refused", word)
+	for id, owner := range map[slurm.JobID]string{"7": "alice", "8": "alice", "9": "bob"} { // 9 is somebody else's
+		require.NoError(t, st.Adopt(t.Context(), store.Submission{
+			Key: string(id), Token: string(id), Cluster: "test", JobID: id, Owner: owner, Name: "of-" + string(id), Spec: []byte("{}"), CreatedAt: c.Now().Add(-time.Hour),
+		}))
+	}
+	for typed, want := range map[string]string{
+		"status nightly": "7", "cancel nightly": "7", "status last": "8", "status of-8": "8", "diagnose last": "8", "submit --from of-8": "",
+		"status failed": "", "status of-7": "", "status of-9": "", "cancel last": "", "cancel of-8": "", "requeue last": "",
+	} {
+		words := strings.Fields(typed)
+		op, ok := operations.Lookup(words[0])
+		require.True(t, ok, typed)
+		var warned strings.Builder
+		each, err := (&shell{streams: streams{err: &warned}}).perJob(t.Context(), c, op, words[1:])
+		if want == "" {
+			require.ErrorContains(t, err, "Connection refused", typed)
+			continue
+		}
+		require.NoError(t, err, typed)
+		require.Equal(t, [][]string{{want}}, each, typed)
+		if want == "7" { // in the queue, whatever the accounts know
+			require.Empty(t, warned.String(), typed)
+			continue
+		}
+		require.Contains(t, warned.String(), "Connection refused; "+words[1]+" is taken for job "+want+", the newest in the queue and among those submitted from here", typed)
 	}
 }
 

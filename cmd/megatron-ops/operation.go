@@ -35,8 +35,8 @@ func (sh *shell) operation(ctx context.Context, op ops.Op, words []string) error
 			return err
 		}
 	}
-	if op.Effect == ops.Destructive && sh.clusterGiven && sh.cluster == "" {
-		return ops.EmptyValueError("cluster") // another cluster's jobs would be meant
+	if op.Effect != ops.Read && sh.clusterGiven && sh.cluster == "" {
+		return ops.EmptyValueError("--cluster") // another cluster's jobs would be meant
 	}
 	call, err := sh.call()
 	if err != nil {
@@ -122,7 +122,7 @@ func (sh *shell) documents(op ops.Op, file string, rest []string) (ins []any, er
 			return nil, ops.InputError("input", lang.Text{EN: "is not JSON: %s", ZH: "不是 JSON：%s"}.With(err.Error()), lang.Text{EN: "send an object such as {\"job\": \"4711\"}", ZH: "请给出对象，例如 {\"job\": \"4711\"}"})
 		}
 		in := op.NewIn()
-		if err := ops.Decode(raw, in, nil); err != nil {
+		if err := op.Decode(raw, in, nil); err != nil {
 			return nil, err
 		}
 		sh.setCluster(in)

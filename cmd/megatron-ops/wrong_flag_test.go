@@ -26,8 +26,12 @@ func TestAWrongFlagOrWordIsToldInTheLanguageThatAFlagNames(t *testing.T) {
 		"--lang zh 重试 4711_3": "`megatron-ops requeue 4711_3` 以原作业号重新排队",
 		"retry now please":    "see: megatron-ops help",
 
-		// An unset variable as the cluster of what cannot be undone; a flag with one dash.
+		// An unset variable in what changes something; a flag with one dash.
 		"cancel --mine --yes --cluster=": "--cluster was given an empty value",
+		"submit --cluster= --nodes 1":    "--cluster was given an empty value",
+		"cancel 4711 --signal=":          "--signal was given an empty value",
+		"update 4711 --time=":            "--time was given an empty value",
+		"--lang zh hold 4711 --cluster=": "--cluster 的值为空",
 		"serve -listen :8080":            "did you mean --listen?",
 
 		// A flag that only one of them takes, or none.

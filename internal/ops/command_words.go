@@ -47,27 +47,31 @@ func (o Op) Words(in any, words []string) error {
 	if err != nil {
 		return wordsError(o, parser.Model, words, err)
 	}
-	if o.Effect == Destructive {
+	if o.Effect != Read {
 		return emptyValue(read.Path)
 	}
 	return nil
 }
 
-// emptyValue returns an error if a flag was given an empty text. It would count as left out, and what
-// cannot be undone would go further than was said: all jobs end in place of a partition's.
+// emptyValue returns an error if a flag or an argument was given an empty text, as by a script's unset variable.
+// It would count as left out, and a change would go further than was said: all jobs end in place of a partition's.
 func emptyValue(path []*kong.Path) error {
+	empty := func(v reflect.Value) bool { return v.Kind() == reflect.String && v.Len() == 0 }
 	for _, at := range path {
-		if f := at.Flag; f != nil && f.Target.Kind() == reflect.String && f.Target.Len() == 0 {
-			return EmptyValueError(f.Name)
+		switch f, a := at.Flag, at.Positional; {
+		case f != nil && empty(f.Target):
+			return EmptyValueError("--" + f.Name)
+		case a != nil && empty(a.Target):
+			return EmptyValueError(a.Name)
 		}
 	}
 	return nil
 }
 
-// EmptyValueError returns the error about a flag with an empty value.
-func EmptyValueError(flag string) *Error {
-	return InputError(fieldOf(flag), lang.Text{EN: "--%s was given an empty value", ZH: "--%s 的值为空"}.With(flag),
-		lang.Text{EN: "give it a value, or leave the flag out", ZH: "请给出值，或去掉该选项"})
+// EmptyValueError returns the error about a flag or an argument with an empty value.
+func EmptyValueError(name string) *Error {
+	return InputError(fieldOf(strings.TrimPrefix(name, "--")), lang.Text{EN: "%s was given an empty value", ZH: "%s 的值为空"}.With(name),
+		lang.Text{EN: "give it a value, or leave it out", ZH: "请给出值，或省略它"})
 }
 
 // dashedText reports whether a word is a quoted text that begins with a dash but is not a

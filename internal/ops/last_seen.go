@@ -18,6 +18,9 @@ const (
 	// cluster, whose copy is older. Slurm's own commands wait for ten seconds and more.
 	patience      = 2 * time.Second
 	patienceStore = 5 * time.Second
+	// AccountsPatience is how long a reader waits for the accounts before it gets what is known without
+	// them. A loaded database may take some seconds for each answer.
+	AccountsPatience = 10 * time.Second
 	// questionLimit ends a question to the cluster that continues for other readers.
 	questionLimit = time.Minute
 	// keptFor is how long the store keeps what a cluster showed last.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
 // ShownJob is Job for an answer that only shows what is known of the job. A job that has left the queue
@@ -18,6 +19,9 @@ func (c *Call) ShownJob(ctx context.Context, on string, id slurm.JobID) (Cluster
 	cl, err := c.Cluster(on)
 	if err != nil || !slurm.IsJobID(string(id)) {
 		return c.Job(ctx, on, id)
+	}
+	if c.effect == Read {
+		ctx = cluster.WithPatience(ctx, AccountsPatience)
 	}
 	j, err := c.look(ctx, cl, id)
 	if _, silent := errors.AsType[*slurm.AccountsError](err); silent {

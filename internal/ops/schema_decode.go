@@ -23,7 +23,15 @@ import (
 // with the field's path. The names in own are arguments of the surface itself: strings
 // that are not part of the struct, or, where the pointer is nil, fields of the struct
 // that callers on this surface may not give.
-func Decode(raw []byte, into any, own map[string]*string) error {
+func Decode(raw []byte, into any, own map[string]*string) error { return decode(raw, into, own, false) }
+
+// Decode is Decode for an input of o. An operation that changes something takes no empty text for an
+// argument that may be left out: it would count as left out, and the change go further than was said.
+func (o Op) Decode(raw []byte, into any, own map[string]*string) error {
+	return decode(raw, into, own, o.Effect != Read)
+}
+
+func decode(raw []byte, into any, own map[string]*string, nonempty bool) error {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = []byte("null")
 	}
@@ -41,7 +49,7 @@ func Decode(raw []byte, into any, own map[string]*string) error {
 			lang.Text{EN: "arguments are %s, not an object", ZH: "参数是%s，而不是对象"}.With(describeValue(root)),
 			lang.Text{EN: "send an object such as {\"name\": \"value\"}", ZH: "请发送对象，例如 {\"name\": \"value\"}"})
 	}
-	d := decoder{own: own}
+	d := decoder{own: own, nonempty: nonempty}
 	d.Decoder = tree.Decoder{Wrong: d.wrong, Unknown: d.unknown, After: d.after, Lenient: true, Typed: true}
 	d.Types = map[reflect.Type]func(string, tree.Node, reflect.Value, reflect.StructTag){specType: d.spec}
 	top := tree.Node{Kind: tree.Map}
@@ -71,9 +79,10 @@ var specType = reflect.TypeFor[job.Spec]()
 
 type decoder struct {
 	tree.Decoder
-	errs []*Error
-	left int                // errors beyond mostErrors
-	own  map[string]*string // the surface's arguments; see Decode
+	errs     []*Error
+	left     int                // errors beyond mostErrors
+	own      map[string]*string // the surface's arguments; see Decode
+	nonempty bool               // an empty text is an error
 }
 
 // mostErrors is how many errors one answer reports: who gives thousands of wrong words
@@ -167,6 +176,8 @@ func (d *decoder) after(path string, n tree.Node, v reflect.Value) {
 			d.Read(at, tree.Node{Kind: tree.Text, Text: f.def}, target, `scalar:""`)
 		case given.Kind == tree.List && f.required && len(given.List) == 0:
 			d.addError(at, lang.Text{EN: "is empty", ZH: "为空"}, lang.Text{EN: "give %s%s", ZH: "请给出 %s%s"}.With(f.name, hint(f)))
+		case d.nonempty && given.Kind == tree.Text && given.Text == "":
+			d.addError(at, lang.Text{EN: "is empty", ZH: "为空"}, lang.Text{EN: "leave %s out, or give it a value%s", ZH: "请省略 %s，或给出值%s"}.With(f.name, hint(f)))
 		default:
 			d.checkEnum(at, f, target)
 		}

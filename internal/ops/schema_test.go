@@ -192,3 +192,20 @@ func TestADefaultIsOfItsPropertysType(t *testing.T) {
 		require.Equal(t, c.want, typedDefault(c.word, c.typ), "%q as %s", c.word, c.typ)
 	}
 }
+
+// A change is not made with an argument that is there but empty: it would count as left out.
+func TestAChangeTakesNoEmptyArgument(t *testing.T) {
+	var in struct {
+		Job    string `json:"job" help:"job id"`
+		Signal string `json:"signal,omitempty" help:"send this signal"`
+	}
+	for _, effect := range []Effect{Write, Destructive} {
+		own := "x"
+		err := Op{Effect: effect}.Decode([]byte(`{"job":"4711","signal":"","token":""}`), &in, map[string]*string{"token": &own})
+		require.EqualError(t, err, "signal: is empty")
+		require.Equal(t, "leave signal out, or give it a value: send this signal", AsError(err).Fix.EN)
+		require.Equal(t, "请省略 signal，或给出值", strings.SplitN(AsError(err).Fix.ZH, "：", 2)[0])
+		require.NoError(t, Op{Effect: effect}.Decode([]byte(`{"job":"4711","signal":null}`), &in, nil))
+	}
+	require.NoError(t, Op{Effect: Read}.Decode([]byte(`{"job":"4711","signal":""}`), &in, nil), "many clients fill in what they leave out")
+}

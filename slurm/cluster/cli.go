@@ -190,7 +190,11 @@ func (c *CLI) accounts(ctx context.Context, op string, args ...string) ([]slurm.
 		"sacct", "--noheader", "--parsable2", "--allocations", "--duplicates",
 		"--delimiter=" + sep, "--format=" + slurm.AccountFormat(),
 	}, args...)
-	out, err := c.ask(ctx, op, argv...)
+	var out string
+	err := c.meter.patiently(ctx, func(ctx context.Context) (err error) {
+		out, err = c.ask(ctx, op, argv...)
+		return err
+	})
 	if noAccounts(err) {
 		return nil, nil
 	}

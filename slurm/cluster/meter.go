@@ -35,6 +35,8 @@ type Meter struct {
 	// is the time at which the next query may run.
 	delay time.Duration
 	until time.Time
+	// silentAt is when the accounts last left a patient question without an answer.
+	silentAt time.Time
 }
 
 // The first and the largest delay of queries. Each answer that shows a busy controller
@@ -60,8 +62,9 @@ func (m *Meter) wait(ctx context.Context) error {
 	}
 }
 
-// done counts a request and returns its outcome.
-func (m *Meter) done(name string, took time.Duration, err error) string {
+// done counts a request and returns its outcome. What the accounting database answers says nothing of the
+// controller.
+func (m *Meter) done(name string, ofAccounts bool, took time.Duration, err error) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.count == nil {
@@ -78,6 +81,7 @@ func (m *Meter) done(name string, took time.Duration, err error) string {
 	m.count[Request{name, outcome}]++
 	m.spent[name] += took
 	switch {
+	case ofAccounts:
 	case e != nil && e.Retryable():
 		m.busy()
 	case m.delay > 0:
@@ -154,7 +158,7 @@ func (c *CLI) run(ctx context.Context, cmd command) (result, error) {
 	if err == nil && r.code != 0 {
 		said = slurm.FromStderr(name, r.stderr)
 	}
-	tracing.End(span, c.meter.done(name, time.Since(begin), said))
+	tracing.End(span, c.meter.done(name, accounting[name], time.Since(begin), said))
 	return r, err
 }
 

@@ -149,7 +149,7 @@ func (r *REST) send(ctx context.Context, op, method, path string, body any) (*ht
 		res.Body.Close()
 		err = slurm.FromStderr(op, "Authentication failure")
 	}
-	tracing.End(span, r.meter.done(method+" "+resource(path), time.Since(begin), err))
+	tracing.End(span, r.meter.done(method+" "+resource(path), strings.HasPrefix(path, "/slurmdb/"), time.Since(begin), err))
 	if err != nil {
 		return nil, err
 	}
@@ -219,14 +219,16 @@ func (r *REST) queue(ctx context.Context, op, path string) ([]slurm.Job, error) 
 // accounts asks the accounts for jobs.
 func (r *REST) accounts(ctx context.Context, op, path string) ([]slurm.Job, error) {
 	var rows []slurm.Job
-	err := r.list(ctx, op, "slurmdb", path, func(m map[string]any) {
-		j := slurm.AccountFromJSON(m)
-		// v0.0.38 of 22.05.8 reports exit code 0 for jobs that failed with another
-		// code.
-		if j.State == slurm.Failed && j.ExitCode != nil && *j.ExitCode == "0:0" {
-			j.ExitCode = nil
-		}
-		rows = append(rows, j)
+	err := r.meter.patiently(ctx, func(ctx context.Context) error {
+		return r.list(ctx, op, "slurmdb", path, func(m map[string]any) {
+			j := slurm.AccountFromJSON(m)
+			// v0.0.38 of 22.05.8 reports exit code 0 for jobs that failed with another
+			// code.
+			if j.State == slurm.Failed && j.ExitCode != nil && *j.ExitCode == "0:0" {
+				j.ExitCode = nil
+			}
+			rows = append(rows, j)
+		})
 	})
 	if err != nil && !errors.Is(err, slurm.ErrNotFound) {
 		return nil, err

@@ -131,11 +131,13 @@ func (localRunner) run(ctx context.Context, c command) (result, error) {
 	return r, nil
 }
 
+// accounting are the commands that the accounting database answers.
+var accounting = map[string]bool{"sacct": true, "sacctmgr": true, "sreport": true, "sshare": true}
+
 // silenceOf says who did not answer a command: the accounting database and the controller fail
 // independently of each other.
 func silenceOf(name string) lang.Text {
-	switch filepath.Base(name) {
-	case "sacct", "sacctmgr", "sreport", "sshare":
+	if accounting[filepath.Base(name)] {
 		return lang.Text{
 			EN: "the accounting database (slurmdbd) may be stopped or overloaded; `list` and the status of jobs in the queue do without it",
 			ZH: "记账数据库（slurmdbd）可能已停止或过载；`list` 和队列中作业的状态不需要它",

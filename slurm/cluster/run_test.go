@@ -155,6 +155,48 @@ func TestWhoDidNotAnswerIsNamed(t *testing.T) {
 	}
 }
 
+// A question that can do without the accounts waits for them once, as long as it says. Any other one is
+// asked all the same, and waits as long as a command may.
+func TestAccountsThatHangAreWaitedForOnceAndBriefly(t *testing.T) {
+	c := withScripts(t, map[string]string{"squeue": "", "sacct": "sleep 20"})
+	patient := cluster.WithPatience(t.Context(), time.Second)
+	for i, ask := range []func(context.Context) error{
+		func(ctx context.Context) error { _, err := c.Job(ctx, "7"); return err },
+		func(ctx context.Context) error {
+			_, err := c.Past(ctx, slurm.Filter{IDs: []slurm.JobID{"7"}})
+			return err
+		},
+		func(ctx context.Context) error {
+			_, err := c.Jobs(ctx, slurm.Filter{Since: time.Unix(1, 0)})
+			return err
+		},
+	} {
+		began := time.Now()
+		err := ask(patient)
+		require.EqualError(t, err, "Slurm's accounting did not answer within 1s")
+		require.ErrorIs(t, err, slurm.ErrUnreachable)
+		require.Contains(t, slurm.FixOf(err).EN, "slurmdbd")
+		require.Equal(t, i == 0, time.Since(began) >= time.Second)
+
+		brief, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		require.ErrorContains(t, ask(brief), "no answer within 15s", "asked all the same")
+		cancel()
+	}
+	require.Zero(t, c.Meter().Delay(), "the controller is not taken for busy")
+}
+
+// Slow accounts answer whoever waits for them, right after a reader gave up, and readers of another cluster.
+func TestSlowAccountsAnswer(t *testing.T) {
+	scripts := map[string]string{"squeue": "", "sacct": "sleep 1"}
+	c, other := withScripts(t, scripts), withScripts(t, scripts)
+	_, err := c.Job(cluster.WithPatience(t.Context(), 300*time.Millisecond), "7")
+	require.ErrorIs(t, err, slurm.ErrUnreachable)
+	_, err = c.Job(t.Context(), "7")
+	require.ErrorIs(t, err, slurm.ErrNotFound)
+	_, err = other.Job(cluster.WithPatience(t.Context(), 8*time.Second), "7")
+	require.ErrorIs(t, err, slurm.ErrNotFound)
+}
+
 // An id is taken from sbatch's output only where the output leaves no doubt.
 func TestOnlyAWholeIDIsAnID(t *testing.T) {
 	for printed, want := range map[string]slurm.JobID{

@@ -10,6 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
 // CancelledBy returns who cancelled a job: a user's name, or a number such as "uid 1001"
@@ -38,9 +39,7 @@ const accountsLimit = 5 * time.Second
 // InAccounts returns what the accounts tell of a job whose state is known without them; the
 // zero job where they do not answer soon.
 func InAccounts(ctx context.Context, cl ops.Cluster, id slurm.JobID) slurm.Job {
-	ctx, cancel := context.WithTimeout(ctx, accountsLimit)
-	defer cancel()
-	past, _ := cl.Past(ctx, slurm.Filter{IDs: []slurm.JobID{id}})
+	past, _ := cl.Past(cluster.WithPatience(ctx, accountsLimit), slurm.Filter{IDs: []slurm.JobID{id}})
 	known, _ := slurm.Fold(id, past)
 	return known
 }

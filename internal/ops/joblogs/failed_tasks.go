@@ -7,6 +7,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 )
 
 // tasksShown is how many failed tasks of an array are named to a person, tasksKept how many
@@ -19,7 +20,7 @@ const (
 // failedTasks returns the tasks of an array that failed, if there are several, in the order
 // in which they ended.
 func failedTasks(ctx context.Context, cl ops.Cluster, array slurm.JobID) (ids []slurm.JobID) {
-	past, _ := cl.Past(ctx, slurm.Filter{IDs: []slurm.JobID{array}}) // the cause is told without them
+	past, _ := cl.Past(cluster.WithPatience(ctx, accountsLimit), slurm.Filter{IDs: []slurm.JobID{array}}) // the cause is told without them
 	past = slices.DeleteFunc(slices.Clone(past), func(r slurm.Job) bool { return r.ID.Array() != array || !r.State.Failed() })
 	if len(past) < 2 {
 		return nil

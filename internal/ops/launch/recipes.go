@@ -189,7 +189,7 @@ func setNodes(s job.Spec, gpus int, site job.Site) (job.Spec, error) {
 	nodes := gpus / per
 	if s.Nodes != nil && *s.Nodes != nodes {
 		return s, ops.InputError("gpus",
-			lang.Text{EN: "%d GPUs are %d nodes, not %d", ZH: "%d 张 GPU 是 %d 个节点，而不是 %d 个"}.With(gpus, nodes, *s.Nodes),
+			lang.Text{EN: "%s, at %d a node, make %s, not %d", ZH: "%s（每节点 %d 块）是 %s，而不是 %d 个"}.With(ops.Counted(gpus, "GPU"), per, ops.Counted(nodes, "node"), *s.Nodes),
 			lang.Text{EN: "give nodes or gpus", ZH: "nodes 与 gpus 给出一个即可"})
 	}
 	s.Nodes, s.GPUsPerNode = &nodes, &per

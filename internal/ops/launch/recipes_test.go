@@ -162,3 +162,10 @@ func TestLayoutsThatAreFoldedSayWhatIsFolded(t *testing.T) {
 		require.Equal(t, s.Fold, strings.HasPrefix(s.Heading, "the reasons for TP "), s.Heading)
 	}
 }
+
+// A count has the singular where it is one.
+func TestASizeThatDoesNotFitIsToldInWholeNodes(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	_, err := opstest.Do(t, c, Plan(), "--recipe", "llama3-8b", "--nodes", "2", "--gpus", "8")
+	require.ErrorContains(t, err, "8 GPUs, at 8 a node, make 1 node, not 2")
+}
