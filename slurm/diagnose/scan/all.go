@@ -115,7 +115,7 @@ func (s *scanner) finish() {
 		s.torn = s.torn || st.open != nil && len(st.open.Frames) > 0
 	}
 	s.onlyFarewell()
-	s.restartedBySteps()
+	s.settleRestarts()
 	s.neverMet()
 	s.streams, s.counts, s.waiting, s.recent, s.buf, s.began, s.window, s.before = nil, nil, nil, nil, nil, nil, nil, nil
 }

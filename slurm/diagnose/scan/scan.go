@@ -190,7 +190,8 @@ type scanner struct {
 	opening    opening         // of the run being read
 	before     *runBefore      // the run before it in the file; nil for none
 	began      map[logline.Tag]*firstWords
-	lastStart  int64 // offset of the last restart that processes showed
+	lastStart  int64   // offset of the last restart that processes showed
+	reborn     []int64 // offsets of all of them
 	// mpirunFirst are the ranks whose exit code mpirun's next line gives.
 	mpirunFirst []int
 	begun       string // the kind of a start line that waits for a time
