@@ -150,9 +150,13 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 		code, _ := strconv.Atoi(g[1])
 		local, _ := strconv.Atoi(g[2])
 		s.Failed = new(m)
+		s.Launched, s.closing = max(s.Launched, s.closing+1), 0
 		entry := ElasticEntry{Off: off, raw: raw, text: text, Rank: -1, Local: local, Pid: g[3], Exit: code}
 		s.died(entry, t)
 		return true
+	}
+	if strings.Contains(text, " closing signal ") {
+		s.closing++
 	}
 	if g := find(h.Ask&pattern.AskAgent, forced, text); g != nil {
 		s.forced = append(s.forced, g[1])

@@ -138,6 +138,7 @@ type Facts struct {
 	rendezvous int                  // how many rendezvous were completed
 	Markers    map[string]string    // start markers: commit, argv, environment
 	Elastic    []ElasticEntry
+	Launched   int // how many processes a launcher certainly had: the one whose exit it reports, and those that it then told to end
 	Lines      int
 	bytes      int64
 	Ran        ranBefore           // counts at the end of the file
@@ -184,6 +185,7 @@ type scanner struct {
 	now        time.Time           // the last time in the file
 	waiting    []*Event            // events that wait for the next time
 	summary    ElasticEntry
+	closing    int             // processes that a launcher told to end before its next report
 	forced     []string        // processes that their launcher killed
 	hostPrefix map[string]bool // nodes that certainly occur as line prefixes
 	listing    int             // number of the last line that printed an argument
