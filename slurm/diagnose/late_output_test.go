@@ -27,7 +27,7 @@ func TestWhatWasWrittenBeforeComesLater(t *testing.T) {
 		bare  = "step {n} loss 6.2\n"
 		began = "> rank 3 of 4 starts\n> building the model\n"
 	)
-	steps := func(n int, form string) string { return diagnosetest.Rounds(n, form) }
+	steps := diagnosetest.Rounds
 	later := strings.ReplaceAll(dated, "10:00", "10:07")
 	fails := tag("[default1]:", raised("KeyError: 'tokens'")) + tag("[default0]:", raised(lost))
 	before := tag("[default1]:", raised("IndexError: list index out of range")) + tag("[default0]:", raised(lost))
