@@ -61,7 +61,6 @@ var (
 	summaryLine  = lazy.New(`^\s{2}(time|host|rank|exitcode|error_file|traceback)\s*: (.*)$`)
 	rankLocal    = lazy.New(`^(\d+) \(local_rank: (\d+)\)`)
 	exitPid      = lazy.New(`^(-?\d+) (?:\(pid: (\d+)\))?`)
-	agentFailed  = lazy.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+)(?: \(pid: (\d+)\))?`)
 	trialsFailed = lazy.New(`^Number of errored trials: [1-9]|\bERROR\b.* Trials did not complete: `) // Ray Tune
 	srunTask     = lazy.New(`^srun: error: (\S+?): tasks? ([\d,\[\]-]+): (.*)$`)
 	nodeRankIs   = lazy.New(`(?i)\bNODE_?RANK\s*[=:]\s*(\d+)\b.*?\b(?:on|host|node|hostname)\s*[=:]?\s*([\w.-]+)`)
@@ -146,20 +145,8 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 		s.summary = ElasticEntry{open: true}
 		return true
 	}
-	if g := find(h.Ask&pattern.AskAgent, agentFailed, text); g != nil {
-		code, _ := strconv.Atoi(g[1])
-		local, _ := strconv.Atoi(g[2])
-		s.Failed = new(m)
-		s.Launched, s.closing = max(s.Launched, s.closing+1), 0
-		entry := ElasticEntry{Off: off, raw: raw, text: text, Rank: -1, Local: local, Pid: g[3], Exit: code}
-		s.died(entry, t)
+	if s.agents.tell(s, m, text, h) {
 		return true
-	}
-	if strings.Contains(text, " closing signal ") {
-		s.closing++
-	}
-	if g := find(h.Ask&pattern.AskAgent, forced, text); g != nil {
-		s.forced = append(s.forced, g[1])
 	}
 	if find(h.Ask&pattern.AskAgent, trialsFailed, text) != nil {
 		s.Failed = new(m)
@@ -340,7 +327,7 @@ func (s *scanner) died(entry ElasticEntry, t logline.Tag) {
 	if _, dated := logline.ParseTime(entry.raw); dated && entry.At.IsZero() { // else it is some time after the last known one
 		entry.At = s.now
 	}
-	if entry.Exit == -9 && slices.Contains(s.forced, entry.Pid) {
+	if entry.Exit == -9 && slices.Contains(s.agents.forced, entry.Pid) {
 		entry.Exit = -15 // the launcher killed it because it ignored SIGTERM, so memory is not the reason
 	}
 	s.Elastic = append(s.Elastic, entry)

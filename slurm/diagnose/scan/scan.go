@@ -185,8 +185,7 @@ type scanner struct {
 	now        time.Time           // the last time in the file
 	waiting    []*Event            // events that wait for the next time
 	summary    ElasticEntry
-	closing    int             // processes that a launcher told to end before its next report
-	forced     []string        // processes that their launcher killed
+	agents     agents
 	hostPrefix map[string]bool // nodes that certainly occur as line prefixes
 	listing    int             // number of the last line that printed an argument
 	opening    opening         // of the run being read
