@@ -92,11 +92,15 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 			s.moment("rendezvous ", at)
 		}
 	}
+	said := text
+	if h.Ask&(pattern.AskStart|pattern.AskEnd|pattern.AskPhase) != 0 {
+		said = logline.CutLogger(text)
+	}
 	for _, k := range starts {
 		if h.Ask&pattern.AskStart == 0 {
 			break
 		}
-		if len(s.Starts[k.kind]) < 1024 && k.re.MatchString(text) {
+		if len(s.Starts[k.kind]) < 1024 && k.re.MatchString(said) {
 			s.Starts[k.kind] = append(s.Starts[k.kind], m)
 			s.opening.over = false
 			if _, dated := logline.ParseTime(text); !dated {
@@ -118,9 +122,9 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 			s.Args[g[1]] = strings.TrimSpace(g[2])
 		}
 		return true
-	case strings.HasPrefix(text, "using world size: "):
+	case strings.HasPrefix(said, "using world size: "):
 		s.shows(t, text, true)
-		if g := worldLine.FindStringSubmatch(text); g != nil {
+		if g := worldLine.FindStringSubmatch(said); g != nil {
 			for i, name := range []string{"world_size", "data_parallel_size", "context_parallel_size", "tensor_model_parallel_size", "pipeline_model_parallel_size"} {
 				if g[i+1] != "" {
 					s.Args[name] = g[i+1]
@@ -128,14 +132,14 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 			}
 		}
 		return true
-	case h.Ask&pattern.AskEnd != 0 && endings.MatchString(text):
+	case h.Ask&pattern.AskEnd != 0 && endings.MatchString(said):
 		s.Finished = new(m)
 		s.shows(t, text, true)
 		return true
-	case h.Ask&pattern.AskPhase != 0 && phasesOf.MatchString(text):
+	case h.Ask&pattern.AskPhase != 0 && phasesOf.MatchString(said):
 		s.Doing = m
 		s.shows(t, text, true)
-		return strings.HasSuffix(text, "...") || strings.HasPrefix(text, "[")
+		return strings.HasSuffix(said, "...") || strings.HasPrefix(said, "[")
 	case strings.HasPrefix(text, "  "):
 		if s.summaryField(m.Tag, text, raw, off) {
 			return true
