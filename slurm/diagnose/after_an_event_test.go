@@ -20,17 +20,27 @@ func TestARankDiedOfItsException(t *testing.T) {
 		change func(j *job, raised, exit *scan.Event)
 		died   bool
 	}{
-		"nothing else":                 {func(*job, *scan.Event, *scan.Event) {}, true},
-		"the first rank's":             {func(j *job, raised, exit *scan.Event) { raised.Rank, exit.Rank = 0, 0 }, true},
-		"a line without a traceback":   {func(j *job, raised, exit *scan.Event) { raised.Stack = nil }, false},
-		"nobody knows which rank":      {func(j *job, raised, exit *scan.Event) { raised.Rank, exit.Rank = -1, -1 }, false},
-		"no tag before it":             {func(j *job, raised, exit *scan.Event) { raised.Tag = logline.NoTag }, false},
-		"it wrote on":                  {func(j *job, raised, exit *scan.Event) { j.files[0].LastBy[three] = scan.Mark{Off: 11} }, false},
-		"another rank wrote on":        {func(j *job, raised, exit *scan.Event) { j.files[0].LastBy[two] = scan.Mark{Off: 99} }, true},
-		"a step of it":                 {func(j *job, raised, exit *scan.Event) { j.files[0].Progress[1].Tag = three }, false},
-		"a step of it before":          {func(j *job, raised, exit *scan.Event) { j.files[0].Progress[0].Tag = three }, true},
-		"another event of it":          {func(j *job, raised, exit *scan.Event) { exit.Tag = three }, false},
-		"another file's event":         {func(j *job, raised, exit *scan.Event) { exit.Tag, exit.File = three, 1 }, true},
+		"nothing else":                    {func(*job, *scan.Event, *scan.Event) {}, true},
+		"the first rank's":                {func(j *job, raised, exit *scan.Event) { raised.Rank, exit.Rank = 0, 0 }, true},
+		"a line without a traceback":      {func(j *job, raised, exit *scan.Event) { raised.Stack = nil }, false},
+		"nobody knows which rank":         {func(j *job, raised, exit *scan.Event) { raised.Rank, exit.Rank = -1, -1 }, false},
+		"no tag before it":                {func(j *job, raised, exit *scan.Event) { raised.Tag = logline.NoTag }, false},
+		"it wrote on":                     {func(j *job, raised, exit *scan.Event) { j.files[0].LastBy[three] = scan.Mark{Off: 11} }, false},
+		"another rank wrote on":           {func(j *job, raised, exit *scan.Event) { j.files[0].LastBy[two] = scan.Mark{Off: 99} }, true},
+		"a step of it":                    {func(j *job, raised, exit *scan.Event) { j.files[0].Progress[1].Tag = three }, false},
+		"a step of it before":             {func(j *job, raised, exit *scan.Event) { j.files[0].Progress[0].Tag = three }, true},
+		"the launcher's word has its tag": {func(j *job, raised, exit *scan.Event) { exit.Tag = three }, true},
+		"another event of it": {func(j *job, raised, exit *scan.Event) {
+			j.events = append(j.events, &scan.Event{Off: 30, Tag: three})
+		}, false},
+		"another file's event": {func(j *job, raised, exit *scan.Event) {
+			j.events = append(j.events, &scan.Event{File: 1, Off: 30, Tag: three})
+		}, true},
+		"it left its module, and what it wrote came late": {func(j *job, raised, exit *scan.Event) {
+			raised.Kind, raised.Weight = "KeyError", pattern.Generic
+			raised.Stack = &python.Traceback{Frames: []python.Frame{{Function: "<module>"}}}
+			j.files[0].LastBy[three], j.files[0].Progress[1].Tag = scan.Mark{Off: 60}, three
+		}, true},
 		"it exited otherwise":          {func(j *job, raised, exit *scan.Event) { exit.Exit = 2 }, false},
 		"another rank exited":          {func(j *job, raised, exit *scan.Event) { exit.Rank = 2 }, false},
 		"a number that no launcher is": {func(j *job, raised, exit *scan.Event) { exit.Agent = false }, false},

@@ -58,7 +58,7 @@ type job struct {
 func newJob(src logfile.Source, files []*scan.Facts, c Context) *job {
 	j := &job{src: src, files: files, given: c, nodes: map[string]int{}, args: map[string]string{}, nccl: map[int]*scan.NCCLRank{}}
 	j.ranks, j.endsWell, j.lastReports = sync.OnceValue(j.countRanks), sync.OnceValue(j.readsWell), sync.OnceValue(j.readLastReports)
-	for _, f := range files {
+	for i, f := range files {
 		maps.Copy(j.args, f.Args)
 		for h, n := range f.Hosts {
 			j.nodes[h] += n
@@ -70,6 +70,9 @@ func newJob(src logfile.Source, files []*scan.Facts, c Context) *job {
 		}
 		for l := range f.Locals {
 			j.perNode = max(j.perNode, l+1)
+		}
+		if indexPath.MatchString(path.Base(src.Logs[i].Name)) {
+			j.perNode = max(j.perNode, launchedBy(f))
 		}
 		for _, n := range f.NodeStarts {
 			j.perNode = max(j.perNode, n.Last-n.First+1)

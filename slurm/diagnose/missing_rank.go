@@ -20,7 +20,7 @@ import (
 func (j *job) missing(live []*scan.Event) (laggard, bool) {
 	for _, by := range []func([]*scan.Event) (laggard, bool){
 		j.missingByRecorder, j.namedByOthers, j.behindBySequence, j.inOtherCollective, j.loneHung, j.loneExitCode, j.loneSilent,
-		j.exitedBeforeComplaints, j.unreported, j.leftUncounted,
+		j.exitedBeforeComplaints, j.unreported, j.onlyOneNotWaiting, j.leftUncounted,
 	} {
 		if l, ok := by(live); ok {
 			return l, true

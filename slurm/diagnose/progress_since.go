@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"slices"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
@@ -25,7 +26,7 @@ func (j *job) progressSince(e *scan.Event) (most int) {
 			if (m.Tag != logline.NoTag || byLine) && k > 0 && f.Progress[k-1].Off == m.Off {
 				continue
 			}
-			after := m.Off > e.Off
+			after := m.Off > e.Off && !passedOnLate(f, e, m)
 			if i != e.File {
 				after = reportedAt(m).After(latest)
 			}
@@ -45,6 +46,16 @@ func (j *job) progressSince(e *scan.Event) (most int) {
 		}
 	}
 	return most
+}
+
+// passedOnLate reports whether a report of an iteration behind an event in its file is dated before it: no later than a
+// launcher's summary between the two, which says when the processes had failed, or than a line before the event. Python and
+// launchers write standard error at once, and standard output into a file in large pieces or when they end.
+func passedOnLate(f *scan.Facts, e *scan.Event, m scan.Mark) bool {
+	at := reportedAt(m)
+	return !at.IsZero() && (at.Before(e.Before) || slices.ContainsFunc(f.Elastic, func(s scan.ElasticEntry) bool {
+		return s.Off >= e.Off && s.Off < m.Off && at.Before(s.At.Add(time.Second))
+	}))
 }
 
 // reportedAt returns the time in a report of an iteration, or zero.

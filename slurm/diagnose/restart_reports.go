@@ -8,36 +8,28 @@ import (
 )
 
 // lastRestartReports returns, for each file, the offset of the last failure that torchrun's agents
-// reported and after which they restarted, if their folders show as many restarts. An agent that gives
-// up reports once more, with a summary that names ranks.
+// reported and after which they restarted, if their folders show as many restarts. Where an agent gave
+// up, its summary shows that too.
 func (j *job) lastRestartReports() map[int]int64 {
-	told, gaveUp, by := 0, false, map[int][]int64{}
+	told, by := 0, map[int][]int64{}
 	for i, f := range j.files {
 		for _, e := range f.Elastic {
 			if e.Rank >= 0 {
-				gaveUp = true
-				continue
+				return nil
 			}
 			told++
 			by[i] = append(by[i], e.Off)
 		}
 	}
-	restarts := logfile.Restarts(j.src.Files())
+	if told > logfile.Restarts(j.src.Files()) {
+		return nil
+	}
 	var last map[int]int64
-	until := func(i int, off int64) {
+	for i, offs := range by {
 		if last == nil {
 			last = map[int]int64{}
 		}
-		last[i] = off
-	}
-	for i, offs := range by {
-		slices.Sort(offs)
-		switch {
-		case gaveUp && len(by) == 1 && told == restarts+1 && restarts > 0:
-			until(i, offs[restarts-1])
-		case !gaveUp && told <= restarts:
-			until(i, offs[len(offs)-1])
-		}
+		last[i] = slices.Max(offs)
 	}
 	return last
 }

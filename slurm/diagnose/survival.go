@@ -253,22 +253,32 @@ func (j *job) passedOn(e *scan.Event, few bool) bool {
 // ofWorker matches a line of one of Ray's workers, in the driver's output.
 var ofWorker = lazy.New(`^(?:\x1b\[\d+m)*\([^()]*\bpid=\d+`)
 
-// diedWithIt reports whether a rank wrote nothing after an exception and a launcher reports its exit
-// with 1, as Python exits after one. The progress after the exception is other ranks'.
+// diedWithIt reports whether a launcher reports a rank's exit with 1, as Python exits after an exception, and this is the
+// rank's last exception and left its module, or its last line. The progress after that is other ranks', or what the rank
+// had written before reached the file later.
 func (j *job) diedWithIt(e *scan.Event) bool {
 	f := j.files[e.File]
-	if e.Stack == nil || e.Rank < 0 || e.Tag == logline.NoTag || f.LastBy[e.Tag].Off > e.Off ||
-		slices.ContainsFunc(f.Progress, func(m scan.Mark) bool { return m.Tag == e.Tag && m.Off > e.Off }) {
+	if e.Stack == nil || e.Rank < 0 || !leftModule(e) && (e.Tag == logline.NoTag || f.LastBy[e.Tag].Off > e.Off ||
+		slices.ContainsFunc(f.Progress, func(m scan.Mark) bool { return m.Tag == e.Tag && m.Off > e.Off })) {
 		return false
 	}
 	left := false
 	for _, o := range j.events {
-		if o.File == e.File && o.Tag == e.Tag && o.Off > e.Off {
+		switch {
+		case o.Agent:
+			left = left || o.Exit == 1 && slices.Contains(j.exitedRanks(o), e.Rank) && !j.resumed(o)
+		case o.File == e.File && o.Tag == e.Tag && o.Off > e.Off:
 			return false
 		}
-		left = left || o.Agent && o.Exit == 1 && slices.Contains(j.exitedRanks(o), e.Rank)
 	}
 	return left
+}
+
+// resumed reports whether an iteration behind a launcher's report is dated after it, as in a run that the script starts again.
+func (j *job) resumed(o *scan.Event) bool {
+	return !o.When().IsZero() && slices.ContainsFunc(j.files[o.File].Progress, func(m scan.Mark) bool {
+		return m.Off > o.Off && reportedAt(m).After(o.When().Add(skew))
+	})
 }
 
 // lostPeerLater reports whether a rank raised an exception, and later a second one about a lost peer whose death has a

@@ -61,12 +61,14 @@ func TestARankDiesOnce(t *testing.T) {
 	const left = "srun: error: gpu8: task 3: Exited with exit code 1\n"
 	step := ofRank("1", " [2026-06-11 10:00:00.5] iteration 4/ 20 | elapsed time per iteration (ms): 120.1 | lm loss: 6.2E+00 |")
 	raised := ofRank("3", diagnosetest.Raised("KeyError: 'tokens'"))
+	caught := ofRank("3", strings.Replace(diagnosetest.Raised("KeyError: 'tokens'"), "<module>", "train_step", 1))
 	begun := strings.Repeat(step, 2) + ofRank("0", "loaded") + ofRank("2", "loaded")
 	for name, c := range map[string]struct{ log, class string }{
 		"it lost a killed one later":               {begun + raised + step + ofRank("3", diagnosetest.Raised(lost)) + "srun: error: gpu7: task 0: Killed\n" + left, outcome.HostOOM},
 		"it lost one that ended itself":            {begun + raised + ofRank("3", diagnosetest.Raised(lost)) + "srun: error: gpu7: task 0: Aborted\n" + left, outcome.UserException},
 		"it wrote no more, and others ran on":      {begun + raised + strings.Repeat(step, 6) + left + "srun: error: gpu7: tasks 0-2: Terminated\n", outcome.UserException},
-		"it wrote on, as did others":               {begun + raised + strings.Repeat(step, 6) + ofRank("3", "skipped") + left, outcome.UnknownExit},
+		"what it wrote before came late":           {begun + raised + strings.Repeat(step, 6) + ofRank("3", "skipped") + left, outcome.UserException},
+		"it was caught, and wrote on":              {begun + caught + strings.Repeat(step, 6) + ofRank("3", "skipped") + left, outcome.UnknownExit},
 		"the script's srun was killed after it":    {begun + "ERROR:trainer:an error was caught in step 4\n" + diagnosetest.Raised("KeyError: 'tokens'") + "run.sh: line 9:  4711 Killed                  srun python train.py\n", outcome.UserException},
 		"it wrote no more, and another one failed": {begun + raised + strings.Repeat(step, 6) + "srun: error: gpu7: task 0: Killed\n", outcome.HostOOM},
 	} {

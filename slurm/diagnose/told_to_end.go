@@ -6,8 +6,9 @@ import (
 )
 
 // toldToEndFirst returns the line in which the launcher of one node says that a signal ends it, if nothing had failed
-// before: srun reports the exit of that node's task first, and its ranks did not complain. The others lost its ranks.
-// If another node's task exits first, srun itself tells the launcher to end.
+// before: srun reports the exit of that node's task first, or reports none and all complaints follow in the same file; and
+// its ranks did not complain. The others lost its ranks. If another node's task exits first, srun itself tells the launcher
+// to end.
 func (j *job) toldToEndFirst(live []*scan.Event) *scan.Event {
 	var told, first *scan.Event
 	for _, e := range live {
@@ -19,6 +20,9 @@ func (j *job) toldToEndFirst(live []*scan.Event) *scan.Event {
 		case len(e.Tasks) > 0 && e.Node != "" && (first == nil || e.File == first.File && e.Off < first.Off):
 			first = e
 		}
+	}
+	if told != nil && first == nil && told.Tag.Label >= 0 {
+		return j.toldBeforeComplaints(told, live)
 	}
 	if told == nil || first == nil || j.taskRank || len(first.Tasks) > 1 || first.Exit != 1 || told.Node != "" && told.Node != first.Node {
 		return nil
@@ -38,6 +42,24 @@ func (j *job) toldToEndFirst(live []*scan.Event) *scan.Event {
 	e := *told
 	e.Node = first.Node
 	return &e
+}
+
+// toldBeforeComplaints returns a launcher's line that a signal ends it, if the ranks of other tasks then lost its ranks.
+func (j *job) toldBeforeComplaints(told *scan.Event, live []*scan.Event) *scan.Event {
+	lost := false
+	for _, e := range live {
+		own := e.Tag.Label == told.Tag.Label
+		switch {
+		case e == told || launcherRaised(e):
+		case e.File != told.File, e.Off < told.Off, own && e.Class != outcome.UnknownExit:
+			return nil
+		}
+		lost = lost || !own && e.Class == outcome.NCCLConnection
+	}
+	if !lost {
+		return nil
+	}
+	return told
 }
 
 // isOn reports whether an event may have happened on a node, by its file's launcher where the event tells none.

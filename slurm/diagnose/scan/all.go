@@ -118,7 +118,7 @@ func (s *scanner) finish() {
 		}
 	}
 	s.onlyFarewell()
-	s.restartedBySteps()
+	s.settleRestarts()
 	s.neverMet()
 	s.streams, s.counts, s.waiting, s.recent, s.buf, s.began, s.window, s.before = nil, nil, nil, nil, nil, nil, nil, nil
 }

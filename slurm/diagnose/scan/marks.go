@@ -61,7 +61,6 @@ var (
 	summaryLine  = lazy.New(`^\s{2}(time|host|rank|exitcode|error_file|traceback)\s*: (.*)$`)
 	rankLocal    = lazy.New(`^(\d+) \(local_rank: (\d+)\)`)
 	exitPid      = lazy.New(`^(-?\d+) (?:\(pid: (\d+)\))?`)
-	agentFailed  = lazy.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+)(?: \(pid: (\d+)\))?`)
 	trialsFailed = lazy.New(`^Number of errored trials: [1-9]|\bERROR\b.* Trials did not complete: `) // Ray Tune
 	srunTask     = lazy.New(`^srun: error: (\S+?): tasks? ([\d,\[\]-]+): (.*)$`)
 	nodeRankIs   = lazy.New(`(?i)\bNODE_?RANK\s*[=:]\s*(\d+)\b.*?\b(?:on|host|node|hostname)\s*[=:]?\s*([\w.-]+)`)
@@ -93,11 +92,15 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 			s.moment("rendezvous ", at)
 		}
 	}
+	said := text
+	if h.Ask&(pattern.AskStart|pattern.AskEnd|pattern.AskPhase) != 0 {
+		said = logline.CutLogger(text)
+	}
 	for _, k := range starts {
 		if h.Ask&pattern.AskStart == 0 {
 			break
 		}
-		if len(s.Starts[k.kind]) < 1024 && k.re.MatchString(text) {
+		if len(s.Starts[k.kind]) < 1024 && k.re.MatchString(said) {
 			s.Starts[k.kind] = append(s.Starts[k.kind], m)
 			s.opening.over = false
 			if _, dated := logline.ParseTime(text); !dated {
@@ -119,9 +122,9 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 			s.Args[g[1]] = strings.TrimSpace(g[2])
 		}
 		return true
-	case strings.HasPrefix(text, "using world size: "):
+	case strings.HasPrefix(said, "using world size: "):
 		s.shows(t, text, true)
-		if g := worldLine.FindStringSubmatch(text); g != nil {
+		if g := worldLine.FindStringSubmatch(said); g != nil {
 			for i, name := range []string{"world_size", "data_parallel_size", "context_parallel_size", "tensor_model_parallel_size", "pipeline_model_parallel_size"} {
 				if g[i+1] != "" {
 					s.Args[name] = g[i+1]
@@ -129,14 +132,14 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 			}
 		}
 		return true
-	case h.Ask&pattern.AskEnd != 0 && endings.MatchString(text):
+	case h.Ask&pattern.AskEnd != 0 && endings.MatchString(said):
 		s.Finished = new(m)
 		s.shows(t, text, true)
 		return true
-	case h.Ask&pattern.AskPhase != 0 && phasesOf.MatchString(text):
+	case h.Ask&pattern.AskPhase != 0 && phasesOf.MatchString(said):
 		s.Doing = m
 		s.shows(t, text, true)
-		return strings.HasSuffix(text, "...") || strings.HasPrefix(text, "[")
+		return strings.HasSuffix(said, "...") || strings.HasPrefix(said, "[")
 	case strings.HasPrefix(text, "  "):
 		if s.summaryField(m.Tag, text, raw, off) {
 			return true
@@ -146,16 +149,8 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 		s.summary = ElasticEntry{open: true}
 		return true
 	}
-	if g := find(h.Ask&pattern.AskAgent, agentFailed, text); g != nil {
-		code, _ := strconv.Atoi(g[1])
-		local, _ := strconv.Atoi(g[2])
-		s.Failed = new(m)
-		entry := ElasticEntry{Off: off, raw: raw, text: text, Rank: -1, Local: local, Pid: g[3], Exit: code}
-		s.died(entry, t)
+	if s.agents.tell(s, m, text, h) {
 		return true
-	}
-	if g := find(h.Ask&pattern.AskAgent, forced, text); g != nil {
-		s.forced = append(s.forced, g[1])
 	}
 	if find(h.Ask&pattern.AskAgent, trialsFailed, text) != nil {
 		s.Failed = new(m)
@@ -336,7 +331,7 @@ func (s *scanner) died(entry ElasticEntry, t logline.Tag) {
 	if _, dated := logline.ParseTime(entry.raw); dated && entry.At.IsZero() { // else it is some time after the last known one
 		entry.At = s.now
 	}
-	if entry.Exit == -9 && slices.Contains(s.forced, entry.Pid) {
+	if entry.Exit == -9 && slices.Contains(s.agents.forced, entry.Pid) {
 		entry.Exit = -15 // the launcher killed it because it ignored SIGTERM, so memory is not the reason
 	}
 	s.Elastic = append(s.Elastic, entry)

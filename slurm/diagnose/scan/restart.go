@@ -57,7 +57,7 @@ func (s *scanner) restarted(t logline.Tag, text string, m Mark, h pattern.Hits) 
 	case exact == w.first:
 		w.half, w.again = true, m
 	case w.half && loose == w.second:
-		s.Starts[Restarted] = append(s.Starts[Restarted], w.again)
+		s.Starts[Restarted], s.reborn = append(s.Starts[Restarted], w.again), append(s.reborn, w.again.Off)
 		s.lastStart, s.counts = m.Off, map[quota]int{}
 		w.half = false
 	default:
@@ -76,13 +76,77 @@ func (m Mark) Step() string {
 	return ""
 }
 
+// endsAttempt reports whether an entry is the report of torchelastic's agent that its processes failed. The agent writes one
+// for each attempt, and a summary that names ranks only when it gives up.
+func (e ElasticEntry) endsAttempt() bool {
+	return e.Rank < 0 && e.Exit != 0 && strings.Contains(e.text, "(exitcode")
+}
+
+// settleRestarts decides at the end of a file which attempts there were.
+func (s *scanner) settleRestarts() {
+	s.dropLateStarts()
+	s.restartedBySteps()
+	s.restartedByReports()
+}
+
+// dropLateStarts drops the starts of attempts that only a process's first words show, if agents had reported as many ends of
+// attempts before: what a process writes to its standard output may reach the file after the report of its end.
+func (s *scanner) dropLateStarts() {
+	begun := 1
+	if len(s.reborn) == 0 {
+		return
+	}
+	s.Starts[Restarted] = slices.DeleteFunc(s.Starts[Restarted], func(m Mark) bool {
+		begun++
+		if !slices.Contains(s.reborn, m.Off) {
+			return false
+		}
+		ended, hosts := 0, map[string]bool{}
+		for _, e := range s.Elastic {
+			switch {
+			case e.Task != m.Tag.Label:
+			case e.Rank >= 0:
+				hosts[e.Host] = true // each has an agent
+			case e.endsAttempt() && e.Off < m.Off:
+				ended++
+			}
+		}
+		late := begun <= ended/max(1, len(hosts))
+		if late {
+			begun--
+		}
+		return late
+	})
+}
+
+// restartedByReports records the attempts that torchelastic's agents gave up, if they reported more ends of attempts than
+// they wrote summaries, and nothing else shows so many attempts. Agents without a label of srun may share the file.
+func (f *Facts) restartedByReports() {
+	told, summed := map[int][]Mark{}, map[int]int{} // by srun's label
+	for _, e := range f.Elastic {
+		switch {
+		case e.endsAttempt():
+			told[e.Task] = append(told[e.Task], Mark{Off: e.Off + 1, At: e.At})
+		case e.first:
+			summed[e.Task]++
+		}
+	}
+	for task, agents := range summed {
+		var before []Mark
+		for i := len(told[task]) - agents - 1; i >= 0; i -= agents {
+			before = append(before, told[task][i])
+		}
+		if slices.Reverse(before); len(before) > len(f.Starts[Restarted]) {
+			f.Starts[Restarted] = before
+		}
+	}
+}
+
 // restartedBySteps records another attempt if different steps are reported after torchelastic's agent
 // reported the end of a process. The agent ends all its processes then, but ranks that do not know of
 // the death yet finish their step.
 func (f *Facts) restartedBySteps() {
-	told := func(e ElasticEntry) bool {
-		return f.Failed != nil && e.Off == f.Failed.Off && e.Exit != 0 && strings.Contains(e.text, "(exitcode")
-	}
+	told := func(e ElasticEntry) bool { return f.Failed != nil && e.Off == f.Failed.Off && e.endsAttempt() }
 	if !slices.ContainsFunc(f.Elastic, told) {
 		return
 	}

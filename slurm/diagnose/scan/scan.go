@@ -138,6 +138,7 @@ type Facts struct {
 	rendezvous int                  // how many rendezvous were completed
 	Markers    map[string]string    // start markers: commit, argv, environment
 	Elastic    []ElasticEntry
+	Launched   int // how many processes a launcher certainly had: the one whose exit it reports, and those that it then told to end
 	Lines      int
 	bytes      int64
 	Ran        ranBefore           // counts at the end of the file
@@ -185,13 +186,14 @@ type scanner struct {
 	now        time.Time           // the last time in the file
 	waiting    []*Event            // events that wait for the next time
 	summary    ElasticEntry
-	forced     []string        // processes that their launcher killed
+	agents     agents
 	hostPrefix map[string]bool // nodes that certainly occur as line prefixes
 	listing    int             // number of the last line that printed an argument
 	opening    opening         // of the run being read
 	before     *runBefore      // the run before it in the file; nil for none
 	began      map[logline.Tag]*firstWords
-	lastStart  int64 // offset of the last restart that processes showed
+	lastStart  int64   // offset of the last restart that processes showed
+	reborn     []int64 // offsets of all of them
 	// mpirunFirst are the ranks whose exit code mpirun's next line gives.
 	mpirunFirst []int
 	begun       string // the kind of a start line that waits for a time

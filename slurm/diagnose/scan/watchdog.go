@@ -95,9 +95,6 @@ func (s *scanner) watchdog(t logline.Tag, text, raw string, off int64) {
 // directly or through a shell.
 func ToldToEnd(code int) bool { return code == -15 || code == 143 || code == -2 || code == 130 }
 
-// forced matches a process that torchelastic kills because SIGTERM did not end it.
-var forced = lazy.New(`Unable to shutdown process (\d+) via \S+, forcefully exiting via`)
-
 // neverMet turns a warning into an error if the run has nothing else: PyTorch warns again and again
 // that the name in MASTER_ADDR is unknown, until somebody ends the job.
 func (f *Facts) neverMet() {
