@@ -8,10 +8,10 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// allLostPeers reports whether as many processes of an exception's launcher ended by an exception about a lost peer as the
-// launcher says failed, and a process of another launcher ended for a reason of its own. So whichever process raised this
-// exception lived on.
-func (j *job) allLostPeers(e *scan.Event) bool {
+// endedOtherwise reports whether an exception was caught, and its process ended by another one: the same rank wrote that later,
+// or as many exceptions ended processes of the launcher as it says failed. Another process must have ended for a reason of its
+// own, which is not the same error: a program may report its error and then fail once more as it leaves.
+func (j *job) endedOtherwise(e *scan.Event) bool {
 	if e.Stack == nil || e.Agent || e.Stack.Uncaught || inThread(e) || outermost(e) {
 		return false
 	}
@@ -21,21 +21,33 @@ func (j *job) allLostPeers(e *scan.Event) bool {
 			failed[s.Rank] = true
 		}
 	}
-	lost, reason := 0, false
+	ended, later, reason := 0, false, false
 	for _, o := range j.events {
-		if (launcher{o.File, o.Tag.Label}) != by {
-			reason = reason || killedAlone(o) || leftModule(o)
-		} else if o.Class == outcome.NCCLConnection && !o.Superseded && outermost(o) && o.Stack.Chain == python.Unchained {
-			lost++
+		if o.Superseded {
+			continue
+		}
+		reason = reason || (e.Rank < 0 || o.Rank != e.Rank) && o.Text != e.Text && (endedAlone(o) || leftModule(o))
+		if (launcher{o.File, o.Tag.Label}) == by && outermost(o) && o.Stack.Chain == python.Unchained {
+			ended++
+			later = later || e.Rank >= 0 && o.Rank == e.Rank && o.Tag == e.Tag && o.Off > e.Off
 		}
 	}
-	return reason && lost > 0 && lost == len(failed)
+	return reason && (later || ended > 0 && ended >= len(failed))
 }
 
 // outermost reports whether an exception left the program's outermost frame, so that it ended its process. Below a function
 // that catches an exception, a traceback begins with that function.
 func outermost(e *scan.Event) bool {
-	return e.Stack != nil && len(e.Stack.Frames) > 0 && e.Stack.Frames[0].Function == "<module>"
+	return e.Stack != nil && len(e.Stack.Frames) > 0 && slices.Contains(starts, e.Stack.Frames[0].Function)
+}
+
+// starts are the functions with which a process begins: a program's module, and multiprocessing's.
+var starts = []string{"<module>", "_bootstrap"}
+
+// endedAlone reports whether a launcher says that a process ended by a signal or a code other than that of an exception.
+// SIGABRT does not count, because a rank that lost a peer may end itself by it.
+func endedAlone(e *scan.Event) bool {
+	return e.Agent && e.Rank >= 0 && !slices.Contains([]int{0, 1, -6, 134}, e.Exit)
 }
 
 // killedAlone reports whether a launcher says that a signal ended a process. SIGABRT does not count, because a rank

@@ -79,7 +79,7 @@ func (j *job) after(e *scan.Event) continuation {
 		f.Ran.Tagged-e.Ran.Tagged >= scan.Enough && !j.failureReportedAfter(e) {
 		return wentOn // the script's own line, and the script went on to start its tasks
 	}
-	if j.handlesExceptions(e) || j.catchesOften(e) || j.lostPeerLater(e) || j.allLostPeers(e) {
+	if j.handlesExceptions(e) || j.catchesOften(e) || j.lostPeerLater(e) || j.endedOtherwise(e) {
 		return wentOn
 	}
 	all := f.Ran.Phases

@@ -219,6 +219,8 @@ func outweigh(c python.Chain, earlier, later *Event) *Event {
 		first = true // failures of a process that was told to end say nothing
 	case c == python.RaisedFrom && python.Waited.MatchString(earlier.Kind):
 		first = false // what it waited for did not come, for the reason that the later one names
+	case c == python.RaisedFrom && earlier.Class == outcome.NCCLConnection && later.Class == outcome.UserException:
+		first = true // the later one says in the program's words that a peer was lost
 	case c == python.RaisedFrom && strings.Contains(earlier.Text, "is killed by signal: "):
 		first = true // the later one says only that the data loader's workers are gone
 	case d >= 10 && c != python.Wrapping:

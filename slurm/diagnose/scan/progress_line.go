@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 )
 
 var (
@@ -34,3 +35,19 @@ func healthy(piece []byte) bool {
 	first := bytes.Index(piece, elapsedWord)
 	return first >= 0 && first < len(piece)*3/4
 }
+
+// noteRecent keeps the last of the window's iteration lines.
+func (s *scanner) noteRecent() {
+	for _, p := range s.recent[max(0, len(s.recent)-s.keep):] {
+		s.note(&s.Progress, Mark{Off: p.off, Text: string(s.window[p.from:min(p.to, p.from+logfile.MaxLineLength)])}, s.keep)
+	}
+	s.recent = s.recent[:0]
+}
+
+// How many iteration lines are kept, for detecting spikes and intervals: of one file at least and at
+// most, and of all files together.
+const (
+	minProgress = 12
+	maxProgress = 256
+	allProgress = 16384
+)

@@ -268,22 +268,6 @@ func (s *scanner) scan(w logfile.Window) {
 	s.noteRecent()
 }
 
-// noteRecent keeps the last of the window's iteration lines.
-func (s *scanner) noteRecent() {
-	for _, p := range s.recent[max(0, len(s.recent)-s.keep):] {
-		s.note(&s.Progress, Mark{Off: p.off, Text: string(s.window[p.from:min(p.to, p.from+logfile.MaxLineLength)])}, s.keep)
-	}
-	s.recent = s.recent[:0]
-}
-
-// How many iteration lines are kept, for detecting spikes and intervals: of one file at least and at
-// most, and of all files together.
-const (
-	minProgress = 12
-	maxProgress = 256
-	allProgress = 16384
-)
-
 func (s *scanner) line(line []byte, off int64) {
 	raw := string(line)
 	if acts(line) {

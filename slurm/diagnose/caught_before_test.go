@@ -1,0 +1,61 @@
+package diagnose_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/stretchr/testify/require"
+)
+
+// A program that writes an exception down and goes on may end later, by an exception about a peer that another reason ended.
+func TestAnExceptionCaughtBeforeTheEnd(t *testing.T) {
+	const (
+		caught = "ERROR: could not write the throughput\nTraceback (most recent call last):\n" +
+			"  File \"/w/megatron/training/training.py\", line 202, in misc\n    writer[\"tensorboard_dir\"]\nKeyError: 'tensorboard_dir'\n"
+		lost = "RuntimeError: [./gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.0.0.1]:4711"
+		own  = "IndexError: list index out of range"
+	)
+	left := func(host, rank, code string) string {
+		return "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: " + code + ") local_rank: 0 (pid: 700) of binary: /usr/bin/python3\n" +
+			"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n====\nt.py FAILED\n----\nFailures:\n  <NO_OTHER_FAILURES>\n----\n" +
+			"Root Cause (first observed failure):\n[0]:\n  time      : 2026-06-11_10:00:09\n  host      : " + host + "\n  rank      : " + rank +
+			" (local_rank: 0)\n  exitcode  : " + code + " (pid: 700)\n====\n"
+	}
+	follows := caught + diagnosetest.Raised(lost) + left("gpu8", "1", "1")
+	const mine, kept = "rank 0", "KeyError: 'tensorboard_dir'"
+	for name, c := range map[string]struct{ first, second, line, rank string }{
+		"a peer left with a code of its own":   {left("gpu7", "0", "77"), follows, "exitcode  : 77", mine},
+		"a peer raised an exception":           {diagnosetest.Raised(own) + left("gpu7", "0", "1"), follows, own, mine},
+		"no peer has a reason":                 {left("gpu7", "0", "1"), follows, kept, ""},
+		"nothing else is said of its process":  {left("gpu7", "0", "77"), caught + left("gpu8", "1", "1"), kept, ""},
+		"a peer raised the same, and it again": {diagnosetest.Raised(kept) + left("gpu7", "0", "1"), caught + diagnosetest.Raised(kept) + left("gpu8", "1", "1"), kept, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "node0-gpu7.log"), []byte(c.first), 0o644))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "node1-gpu8.log"), []byte(c.second), 0o644))
+			r, err := diagnose.Path(t.Context(), dir, diagnose.Context{JobState: "ENDED"})
+			require.NoError(t, err)
+			require.Contains(t, r.RootLine, c.line, r.Why)
+			if c.rank == mine {
+				require.NotNil(t, r.RootRank)
+				require.Zero(t, *r.RootRank)
+			}
+		})
+	}
+}
+
+// A rank that says in words of its own that a peer is gone, because of the exception that told it so, only follows.
+func TestAnExceptionRaisedFromALostPeer(t *testing.T) {
+	wrapped := diagnosetest.Raised("RuntimeError: [./gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.0.0.1]:4711") +
+		"\nThe above exception was the direct cause of the following exception:\n\n" + diagnosetest.Raised("RuntimeError: peers are gone, cannot continue")
+	tag := func(tag, text string) string {
+		return tag + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+tag) + "\n"
+	}
+	r := diagnosetest.Old(t, tag("[default0]:", wrapped)+tag("[default1]:", diagnosetest.Raised("KeyError: 'tokens'")))
+	require.Contains(t, r.RootLine, "KeyError: 'tokens'", r.Why)
+}
