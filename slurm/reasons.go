@@ -105,7 +105,7 @@ var reasons = []Meaning{
 	reason("Resources", "is first in line and waits until enough nodes are free", "已排在最前，等待足够的空闲节点", "wait; fewer nodes or a shorter time may start earlier", "请等待；减少节点或缩短时间可能更早启动"),
 	reason("Dependency", "waits for another job", "等待依赖的作业", "look at that job with status: if it is held or fails, this one never starts", "用 status 查看被依赖的作业；若其被保持或失败，本作业永远不会启动"),
 	reason("DependencyNeverSatisfied", "waits for a job that did not end as its dependency asks, so it never starts", "依赖的作业未按要求结束，永远不会启动", "cancel it; submit it again with another dependency", "请取消它，并以新的依赖重新提交"),
-	reason("BeginTime", "waits for its begin time; after a requeue that is two minutes", "未到开始时间（重新排队后约需等待两分钟）", "", ""),
+	reason("BeginTime", "waits for its begin time: --begin, or two minutes after a requeue", "未到开始时间（--begin 指定，或重新排队后两分钟）", "", ""),
 	reason("JobHeldUser", "is held by its owner", "被所有者保持", "release it", "执行 release"),
 	reason("JobHeldAdmin", "is held by an operator", "被管理员保持", "ask the operators; the owner cannot release it", "请联系管理员；所有者无法释放"),
 	reason("job requeued in held state", "was requeued and is held", "已重新排队并保持", "release it", "执行 release"),

@@ -76,7 +76,7 @@ func NoJobIDError(word slurm.JobID, fix lang.Text) error {
 // Job asks the cluster for one job. An unknown job is an *Error.
 func (c *Call) Job(ctx context.Context, on string, id slurm.JobID) (Cluster, slurm.Job, error) {
 	if !slurm.IsJobID(string(id)) {
-		return nil, slurm.Job{}, NoJobIDError(id, lang.Text{EN: "a job id such as 4711, or 4711_3 for one task of an array", ZH: "作业号，例如 4711；数组作业的单个任务写作 4711_3"})
+		return nil, slurm.Job{}, NoJobIDError(id, lang.Text{EN: "a job id such as 4711, or 4711_3 for one task of an array; list shows them", ZH: "作业号，例如 4711；数组作业的单个任务写作 4711_3；list 会列出作业"})
 	}
 	cl, err := c.Cluster(on)
 	if err != nil {

@@ -48,15 +48,19 @@ func (o Op) Words(in any, words []string) error {
 		return wordsError(o, parser.Model, words, err)
 	}
 	if o.Effect != Read {
-		return emptyValue(read.Path)
+		return emptyValue(in, read.Path)
 	}
 	return nil
 }
 
 // emptyValue returns an error if a flag or an argument was given an empty text, as by a script's unset variable.
 // It would count as left out, and a change would go further than was said: all jobs end in place of a partition's.
-func emptyValue(path []*kong.Path) error {
-	empty := func(v reflect.Value) bool { return v.Kind() == reflect.String && v.Len() == 0 }
+// A specification's empty field is one that is not set, as sbatch's --exclude= is.
+func emptyValue(in any, path []*kong.Path) error {
+	spec := FieldNamed(in, "spec")
+	empty := func(v reflect.Value) bool {
+		return v.Kind() == reflect.String && v.Len() == 0 && !(spec.IsValid() && spec.Type() == specType && within(spec, v))
+	}
 	for _, at := range path {
 		switch f, a := at.Flag, at.Positional; {
 		case f != nil && empty(f.Target):
@@ -66,6 +70,12 @@ func emptyValue(path []*kong.Path) error {
 		}
 	}
 	return nil
+}
+
+// within reports whether a value is a part of a struct.
+func within(whole, part reflect.Value) bool {
+	from, at := whole.Addr().Pointer(), part.Addr().Pointer()
+	return from <= at && at < from+whole.Type().Size()
 }
 
 // EmptyValueError returns the error about a flag or an argument with an empty value.

@@ -263,9 +263,12 @@ func TestSubmissionsAreCompared(t *testing.T) {
 	}
 
 	for key, known := range map[string]bool{"k2": true, "other": false, "": false} {
-		op := Submit()
+		var given []string
+		if key != "" {
+			given = []string{"--idempotency-key=" + key}
+		}
 		in := &SubmitIn{}
-		require.NoError(t, op.Words(in, append([]string{"--idempotency-key=" + key}, opstest.GoodJob...)))
+		require.NoError(t, Submit().Words(in, append(given, opstest.GoodJob...)))
 		require.Equal(t, known, AlreadySubmitted(t.Context(), c, in), key)
 		in.Into = "9"
 		require.False(t, AlreadySubmitted(t.Context(), c, in), "a step is begun anew")

@@ -297,7 +297,7 @@ var whole = lazy.New(`(?i)^` + levelled + `(?:` +
 	`|stop(?:ped)? training` +
 	`)(?: successfully)?[^\w/]*(?:$|[.!:|]|(?:in|after|at) \d|\w+ (?:saved|written)\b)` +
 	`|^Job ['"]?[\w./:-]+['"]? succeeded\W*$` + // Ray, about a job that it ran
-	`|^(?:\S+[: ])?(?:pre-?)?training time:? \d+:\d\d:\d\d(?:\.\d+)?$` + // DETR and its derivatives, after the last epoch
+	`|^(?:\S+[: ])?(?:pre-?)?training time:? (?:\d+ days?, )?\d+:\d\d:\d\d(?:\.\d+)?$` + // DETR and its derivatives, after the last epoch
 	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:triggered|at|after|due)\b)` +
 	`|^Epoch \d+: early stopping\b` + // Keras
 	`|\btraining stop(?:s|ped)\b|\bstopp(?:ing|ed)[ _]early\b` +

@@ -169,6 +169,9 @@ func TestFormsOfWholeLogs(t *testing.T) {
 			"Starting visualization...\nRNA pipeline failed: clusters are needed\nTotal execution time: 1300.77 seconds\n",
 			outcome.UnknownExit, "",
 		},
+		"a bar of Keras is cut":            {kerasBar(296960, 30) + kerasBar(165376, 16), outcome.UnknownExit, "165376/296960"},
+		"a bar of Keras is full":           {kerasBar(165376, 16) + kerasBar(296960, 30), outcome.Success, ""},
+		"a training took more than a day":  {"Epoch: [49] loss: 7.3142\nTraining time 1 day, 20:03:58\n", outcome.Success, ""},
 		"a training tells its whole time":  {"2023-10-03 03:57:53,388 seg INFO: Total training time: 4:49:16 (0.8678s / it)\n", outcome.Success, ""},
 		"a step tells its whole time":      {"2019-12-01 13:27:25 Steps 220, Total time 5.87, data 0.02%. Loss 1.942e+01\n", outcome.UnknownExit, ""},
 		"a run was ended when it was done": {"   This run was terminated on:  11:43:20  17Mar2020\n\n=-----=\n   JOB DONE.\n=-----=\n", outcome.Success, ""},
@@ -298,4 +301,10 @@ func TestWhoStatesAndWhoGuesses(t *testing.T) {
 			require.Contains(t, r.RootLine, c.line)
 		})
 	}
+}
+
+// kerasBar returns the bar that Keras draws of an epoch of 296,960 samples in a column of 30 places.
+func kerasBar(n, places int) string {
+	bar := strings.Repeat("=", places) + ">" + strings.Repeat(".", 30)
+	return fmt.Sprintf("Epoch 1/1\n%d/296960 [%s] - ETA: 365s - loss: 2.1371\n", n, bar[:30])
 }

@@ -16,7 +16,7 @@ type tally struct {
 	within bool // the line says that its epoch is not at its end
 }
 
-var tallyForm = lazy.On("/|of|OF", `(?i)\b(\d+) ?/ ?(\d+)\b(?: \[[\d:]+<|\s*\|)|(epoch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
+var tallyForm = lazy.On("/|of|OF", `(?i)\b(\d+) ?/ ?(\d+)\b(?: \[[\d:]+<|\s*\|| \[[=>.]{10,}\]| ━{10,})|(epoch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
 
 // richTally matches a progress bar of the library rich.
 var richTally = lazy.On("━", `━ +(\d[\d,]*)/(\d[\d,]*) +\[`)
