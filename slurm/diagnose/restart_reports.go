@@ -11,25 +11,17 @@ import (
 // reported and after which they restarted, if their folders show as many restarts. Where an agent gave
 // up, its summary shows that too.
 func (j *job) lastRestartReports() map[int]int64 {
-	told, by := 0, map[int][]int64{}
+	told, last := 0, map[int]int64{}
 	for i, f := range j.files {
 		for _, e := range f.Elastic {
 			if e.Rank >= 0 {
 				return nil
 			}
-			told++
-			by[i] = append(by[i], e.Off)
+			told, last[i] = told+1, max(last[i], e.Off)
 		}
 	}
-	if told > logfile.Restarts(j.src.Files()) {
+	if told == 0 || told > logfile.Restarts(j.src.Files()) {
 		return nil
-	}
-	var last map[int]int64
-	for i, offs := range by {
-		if last == nil {
-			last = map[int]int64{}
-		}
-		last[i] = slices.Max(offs)
 	}
 	return last
 }
