@@ -13,7 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/slacktest"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
-	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/pipeline"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -34,14 +34,14 @@ steps:
   - {name: train, needs: [prep], job: `+step+`, args: ["<prep.job_id>"]}}
 `), 0o644))
 		call := &ops.Call{Service: s.service, Who: ops.Caller{Surface: ops.Shell, ID: "ada", User: "ada"}, Dir: dir}
-		op := jobcontrol.Pipeline()
-		submit := func() jobcontrol.PipelineOut {
+		op := pipeline.Submit()
+		submit := func() pipeline.Out {
 			t.Helper()
 			in := op.NewIn()
 			require.NoError(t, op.Words(in, []string{"nightly.yaml", "--yes"}))
 			out, err := op.Run(t.Context(), call, in)
 			require.NoError(t, err)
-			return out.(jobcontrol.PipelineOut)
+			return out.(pipeline.Out)
 		}
 		out := submit()
 		tell := func(id slurm.JobID, state slurm.State, change ...func(*card.News)) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
-	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/pipeline"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -69,7 +69,7 @@ func (nf *Notifier) cardOfAgent(ctx context.Context, sub store.Submission, peopl
 	if old, have, err := nf.Card(ctx, j.Cluster, j.ID); err != nil || have && old.User != "" {
 		return err
 	}
-	if _, pipeline := jobcontrol.PipelineOf(ctx, nf.Reader(ctx, j), j.Cluster, j); pipeline != "" {
+	if _, pipeline := pipeline.Of(ctx, nf.Reader(ctx, j), j.Cluster, j); pipeline != "" {
 		return nil
 	}
 	if q, ok := Queued(ctx, nf.cfg.Service, j.Cluster, j.ID); ok && !q.State.Ended() { // the watcher reports an end, with its cause

@@ -22,6 +22,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/pipeline"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
@@ -240,7 +241,7 @@ func (nf *Notifier) Tell(ctx context.Context, n card.News) error {
 		}
 		k = card.Card{Began: nf.now(), Team: followers[0].Team, Lang: l}
 	}
-	owner, pipeline := jobcontrol.PipelineOf(ctx, nf.Reader(ctx, n.Job), n.Job.Cluster, n.Job)
+	owner, pipeline := pipeline.Of(ctx, nf.Reader(ctx, n.Job), n.Job.Cluster, n.Job)
 	isStep := pipeline != ""
 	if !isStep {
 		k.Places = addPlaces(k.Places, followers...)

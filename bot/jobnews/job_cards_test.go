@@ -12,7 +12,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
-	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/pipeline"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -166,7 +166,7 @@ func TestAPipelinesCardIsInOneLanguage(t *testing.T) {
 	t.Parallel()
 	id := slurm.JobID("4711")
 	_, blocks := drawPipeline(
-		jobcontrol.PipelineOut{Name: "nightly", Steps: []jobcontrol.PipelineStep{{Name: "prep", JobID: &id, State: slurm.Failed}}},
+		pipeline.Out{Name: "nightly", Steps: []pipeline.Step{{Name: "prep", JobID: &id, State: slurm.Failed}}},
 		map[slurm.JobID]stepState{id: {State: slurm.Failed, Says: lang.Text{EN: "GPU out of memory", ZH: "显存不足"}, Why: "GPU out of memory"}}, lang.ZH)
 	require.Contains(t, string(blocks), "显存不足")
 	require.NotContains(t, string(blocks), "out of memory")

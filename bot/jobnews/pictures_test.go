@@ -21,6 +21,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/internal/ops/pipeline"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -109,7 +110,7 @@ func TestAQuarterIsAPictureWhereACardHasNoChart(t *testing.T) {
 func TestAPipelinesCard(t *testing.T) {
 	t.Parallel()
 	id := func(s slurm.JobID) *slurm.JobID { return &s }
-	p := jobcontrol.PipelineOut{Name: "nightly", Owner: "ada", Page: "https://x/p", Steps: []jobcontrol.PipelineStep{
+	p := pipeline.Out{Name: "nightly", Owner: "ada", Page: "https://x/p", Steps: []pipeline.Step{
 		{Name: "prep", JobID: id("1"), State: slurm.Completed}, {Name: "train", JobID: id("2"), State: slurm.Running}, {Name: "eval"},
 	}}
 	heard := map[slurm.JobID]stepState{"2": {State: slurm.Running, Iteration: 10, Iterations: 100}}
@@ -146,13 +147,13 @@ func TestAPipelinesCard(t *testing.T) {
 	} {
 		p.Steps = nil
 		for i, state := range c.states {
-			p.Steps = append(p.Steps, jobcontrol.PipelineStep{Name: "s", JobID: id(slurm.JobID(rune('1' + i))), State: state})
+			p.Steps = append(p.Steps, pipeline.Step{Name: "s", JobID: id(slurm.JobID(rune('1' + i))), State: state})
 		}
 		require.Contains(t, draw(), c.mark)
 	}
-	p.Steps = make([]jobcontrol.PipelineStep, mostSteps)
+	p.Steps = make([]pipeline.Step, mostSteps)
 	require.NotContains(t, draw(), "+")
-	p.Steps = make([]jobcontrol.PipelineStep, mostSteps+2)
+	p.Steps = make([]pipeline.Step, mostSteps+2)
 	require.Contains(t, draw(), `\n+2"`)
 }
 
@@ -165,9 +166,9 @@ func TestThePlacesOfAPipelineHaveOneCard(t *testing.T) {
 	step := "{nodes: 1, gpus_per_node: 0, launcher: custom, launcher_argv: [bash], script: x.sh, time: 10, worktree: /lustre/m"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "nightly.yaml"), []byte("name: nightly\nsteps:\n  - {name: prep, job: "+step+
 		"}}\n  - {name: train, needs: [prep], job: "+step+`, args: ["<prep.job_id>"]}}`+"\n"), 0o600))
-	op := jobcontrol.Pipeline()
+	op := pipeline.Submit()
 	call := &ops.Call{Service: s.cfg.Service, Who: ops.Caller{Surface: ops.Shell, ID: "ada", User: "ada"}, Dir: dir}
-	_, err := op.Run(s.ctx, call, &jobcontrol.PipelineIn{File: "nightly.yaml", Yes: true})
+	_, err := op.Run(s.ctx, call, &pipeline.In{File: "nightly.yaml", Yes: true})
 	require.NoError(t, err)
 	for _, key := range []string{"user/ada@T1/C8", "user/ada@T1/C9"} {
 		require.NoError(t, s.kept.Put(s.ctx, record.Follow, key, "U1", time.Time{}))

@@ -17,7 +17,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/outbox"
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/pipeline"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -53,7 +53,7 @@ func (nf *Notifier) tellPipeline(
 	ctx context.Context, owner, name string, k *card.Card, followers []card.Place, changed bool,
 ) (owed []store.SlackMessage, err error) {
 	call := nf.Reader(ctx, k.News.Job)
-	r, err := jobcontrol.RecordedPipeline(ctx, call, owner, name)
+	r, err := pipeline.Recorded(ctx, call, owner, name)
 	if err != nil {
 		return nil, nil //nolint:nilerr // it is being submitted: the next news finds it
 	}
@@ -103,14 +103,14 @@ func (nf *Notifier) tellPipeline(
 
 // drawPipeline draws a pipeline's card: its progress, a line for each step, and the command
 // that continues it.
-func drawPipeline(p jobcontrol.PipelineOut, heard map[slurm.JobID]stepState, l lang.Lang) (text string, blocks json.RawMessage) {
+func drawPipeline(p pipeline.Out, heard map[slurm.JobID]stepState, l lang.Lang) (text string, blocks json.RawMessage) {
 	mark := card.Mark(slurm.Running)
 	switch {
 	case p.BrokenAt != "":
 		mark = card.Mark(slurm.Failed)
 	case p.Done() == len(p.Steps):
 		mark = card.Mark(slurm.Completed)
-	case !slices.ContainsFunc(p.Steps, func(s jobcontrol.PipelineStep) bool { return s.State == slurm.Running || s.State == slurm.Completed }):
+	case !slices.ContainsFunc(p.Steps, func(s pipeline.Step) bool { return s.State == slurm.Running || s.State == slurm.Completed }):
 		mark = card.Mark(slurm.Pending)
 	}
 	title := mark + " " + p.Name + " · " + textSteps.With(p.Done(), len(p.Steps)).In(l)
@@ -143,7 +143,7 @@ func drawPipeline(p jobcontrol.PipelineOut, heard map[slurm.JobID]stepState, l l
 	if p.Page != "" {
 		about += " · <" + p.Page + "|" + textPipelinePage.In(l) + ">"
 	}
-	if again := (jobcontrol.PipelineRecord{File: p.File}).Resume(); p.BrokenAt != "" && again != "" {
+	if again := (pipeline.Record{File: p.File}).Resume(); p.BrokenAt != "" && again != "" {
 		about += " · " + textGoesOn.With(answer.Escape(strings.ReplaceAll(answer.OneLine(again), "`", "'"))).In(l)
 	}
 	bs[2] = answer.ContextMarkup(about)

@@ -91,6 +91,7 @@ var rooms = []room{
 	{"internal/ops/launch", append([]string{"internal/ops", "internal/ops/preflight"}, belowTable...), "submission uses preflight, and nothing that concerns running jobs"},
 	{"internal/ops/joblogs", append([]string{"internal/ops", "internal/ops/launch", "internal/ops/preflight"}, belowTable...), "reading logs needs the submitted specification, but not the operations that show or change jobs"},
 	{"internal/ops/jobcontrol", append([]string{"internal/ops", "internal/ops/launch", "internal/ops/joblogs", "internal/ops/preflight"}, belowTable...), "operations on jobs use logs and submission, but not the operations on nodes"},
+	{"internal/ops/pipeline", append([]string{"internal/ops", "internal/ops/launch"}, belowTable...), "a pipeline submits jobs; it needs no operations on running jobs"},
 	{"internal/ops/smoke", append([]string{"internal/ops", "internal/ops/launch", "internal/ops/joblogs"}, belowTable...), "a smoke test submits and diagnoses; it needs no operations on jobs or nodes"},
 	{"internal/ops/opstest", append([]string{"internal/ops"}, belowTable...), "shared test helpers do not depend on the operations that they test"},
 	{"internal/ops/opstest/asuser", []string{"slurm/cluster"}, "the test's sudo helper makes one call"},

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	widest  = 160 // characters in a line of code
-	longest = 500 // lines in a file
+	widest  = 160  // characters in a line of code
+	longest = 500  // lines in a file
+	largest = 5000 // lines in a room of the operations
 )
 
 // fillsTables lists the files that may have an init function, each with the reason.
@@ -26,7 +27,7 @@ var fillsTables = map[string]string{
 // A line of code has at most widest characters. String literals are data and may be
 // longer, except regular expressions, which are split into explained parts.
 func TestSourceIsNarrowAndShort(t *testing.T) {
-	seenInit := map[string]bool{}
+	seenInit, inRoom := map[string]bool{}, map[string]int{}
 	eachSource(t, func(name string, set *token.FileSet, file *ast.File) {
 		if ast.IsGenerated(file) {
 			return
@@ -37,6 +38,9 @@ func TestSourceIsNarrowAndShort(t *testing.T) {
 		lines := strings.Split(code, "\n")
 		if len(lines) > longest+1 {
 			t.Errorf("%s has %d lines, more than %d: give one of its ideas a file", name, len(lines)-1, longest)
+		}
+		if dir := filepath.Dir(name); strings.HasPrefix(dir, "internal/ops") && !strings.HasSuffix(name, "_test.go") {
+			inRoom[dir] += len(lines) - 1
 		}
 		for i, line := range lines {
 			if w := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")); w > widest {
@@ -67,6 +71,9 @@ func TestSourceIsNarrowAndShort(t *testing.T) {
 			return true
 		})
 	})
+	for room, n := range inRoom {
+		require.LessOrEqual(t, n, largest, "%s has that many lines: give one of its ideas a room", room)
+	}
 	for name := range fillsTables {
 		require.True(t, seenInit[name], "%s has no init any more: take it out of the table", name)
 	}

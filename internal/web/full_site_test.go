@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
-	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/internal/ops/pipeline"
 	"github.com/megatron-ops/megatron-ops/internal/web"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
@@ -141,7 +141,7 @@ steps:
 func (s *site) runPipeline() error {
 	c := &ops.Call{Service: s.svc, Who: ops.Caller{Surface: ops.Shell, ID: "alice", User: "alice"}, Dir: s.logs}
 	opstest.Write(s.t, filepath.Join(s.logs, "nightly.yaml"), nightly)
-	op, in := jobcontrol.Pipeline(), jobcontrol.PipelineIn{File: "nightly.yaml", Yes: true}
+	op, in := pipeline.Submit(), pipeline.In{File: "nightly.yaml", Yes: true}
 	_, err := op.Run(s.t.Context(), c, &in)
 	return err
 }

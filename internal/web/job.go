@@ -20,6 +20,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
+	"github.com/megatron-ops/megatron-ops/internal/ops/pipeline"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/metrics"
@@ -81,7 +82,7 @@ func (v *visit) loadJob() (jobPage, error) {
 	if at, err := url.Parse(status.Tracked); err == nil && at.Host != "" {
 		p.Tracked, p.TrackedBy = status.Tracked, at.Host
 	}
-	p.PipelineOf, p.Pipeline = jobcontrol.PipelineOf(v.r.Context(), v.call().Reading(), cluster, j)
+	p.PipelineOf, p.Pipeline = pipeline.Of(v.r.Context(), v.call().Reading(), cluster, j)
 	_, paths, err := joblogs.Files(v.r.Context(), v.call().Reading(), cluster, id)
 	if err == nil {
 		for i, path := range paths {

@@ -5,21 +5,21 @@ import (
 	"slices"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
+	"github.com/megatron-ops/megatron-ops/internal/ops/pipeline"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
 // A pipelinePage is a pipeline with its steps in columns: each step to the right of
 // those that it needs.
 type pipelinePage struct {
-	jobcontrol.PipelineRecord
+	pipeline.Record
 	Shown []pipelineStep
 }
 
 // A pipelineStep is a step and its column, from 0. Steps beyond the last column of the
 // page's layout are in the last one.
 type pipelineStep struct {
-	jobcontrol.RecordedStep
+	pipeline.RecordedStep
 	Column int
 	// Waits says why a step has no job to show.
 	Waits string
@@ -36,7 +36,7 @@ func (s pipelineStep) Earlier() []slurm.JobID {
 const mostColumns = 6
 
 func (v *visit) loadPipeline() (p pipelinePage, err error) {
-	p.PipelineRecord, err = jobcontrol.ShowPipeline(v.r.Context(), v.call(), v.r.PathValue("owner"), v.r.PathValue("name"))
+	p.Record, err = pipeline.Show(v.r.Context(), v.call(), v.r.PathValue("owner"), v.r.PathValue("name"))
 	column := map[string]int{}
 	for _, s := range p.Steps { // each step is to the right of what it needs
 		at := 0
@@ -53,7 +53,7 @@ func (v *visit) loadPipeline() (p pipelinePage, err error) {
 	return p, err
 }
 
-func noJobReason(s jobcontrol.RecordedStep) lang.Text {
+func noJobReason(s pipeline.RecordedStep) lang.Text {
 	if len(s.Jobs) > 0 {
 		return textForgotten.With(s.Jobs[len(s.Jobs)-1])
 	}

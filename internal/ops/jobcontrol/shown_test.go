@@ -15,7 +15,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
-	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/cluster"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
@@ -26,7 +25,7 @@ var rewrite = flag.Bool("update", false, "rewrite the golden files")
 // The answers are pinned in both languages.
 func TestAnswersAreShownAsTheyAre(t *testing.T) {
 	t.Parallel()
-	id, limit, priority, exit := slurm.JobID("7"), int64(7200), int64(900), "1:0"
+	limit, priority, exit := int64(7200), int64(900), "1:0"
 	at, here := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC), time.Date(2026, 6, 11, 10, 0, 0, 0, time.Local)
 	running := slurm.Job{ID: "7", Name: "gpt", User: "ada", Partition: "prod", State: slurm.Running, Nodes: []string{"gpu1", "gpu2"}, NumNodes: 2, GPUs: 16, ElapsedS: 60, TimeLimitS: &limit}
 	waits := slurm.Job{ID: "8", Name: "gpt", User: "ada", Partition: "prod", State: slurm.Pending, Reason: "Priority", NumNodes: 2, GPUs: 16, TimeLimitS: &limit, Priority: &priority, EstStart: &at}
@@ -36,17 +35,6 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 	for i := range many {
 		many[i] = Waiting{Job: slurm.Job{ID: "5"}}
 	}
-	step := func(name string, state slurm.State, more func(*PipelineStep)) PipelineStep {
-		s := PipelineStep{Name: name, State: state, JobID: &id}
-		if more != nil {
-			more(&s)
-		}
-		return s
-	}
-	done := step("data", slurm.Completed, nil)
-	broke := step("train", slurm.Failed, func(s *PipelineStep) { s.Needs, s.Attempt = []string{"data"}, 2 })
-	isNew := step("eval", slurm.Pending, func(s *PipelineStep) { s.New = true })
-	refused := PipelineStep{Name: "eval", Problems: []rules.Problem{{Severity: rules.Error, Field: "gpu", Message: "wrong", Fix: "mend it"}, {Severity: rules.Note, Message: "noted"}}}
 	opstest.Pinned(t, *rewrite, []opstest.Answer{
 		{Name: "a running job", Out: StatusOut{Job: running, Page: "https://ops/7", Tracked: "https://w/7", Source: &cluster.GitSource{Commit: "01"}}},
 		{Name: "a running job that writes", Out: StatusOut{Job: running, Pulse: &report.Pulse{LastIter: &iteration, AgeS: &age}}},
@@ -96,15 +84,7 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 		{Name: "what happened", Out: EventsOut{NextSince: "then", Events: []Event{
 			{At: here, Job: "7", Name: "gpt", What: "submitted"}, {At: here, Job: "7", Name: "gpt", What: "started", Restarts: 2}, {At: here, Job: "7", Name: "gpt", What: "ended", State: slurm.Failed},
 		}}},
-		{Name: "no pipelines", Out: PipelinesOut{}},
-		{Name: "pipelines", Out: PipelinesOut{Pipelines: []PipelineOut{{Name: "a", Steps: []PipelineStep{done}}, {Name: "b", Steps: []PipelineStep{done, broke}, BrokenAt: "train"}}}},
-		{Name: "a pipeline that is through", Out: PipelinesOut{one: true, Pipelines: []PipelineOut{{Name: "a", shown: true, Steps: []PipelineStep{done}, Page: "https://ops/a"}}}},
-		{Name: "a pipeline that broke", Out: PipelineOut{Name: "b", shown: true, File: "/w/p.yaml", Steps: []PipelineStep{done, broke, {Name: "eval", Earlier: []slurm.JobID{"3", "5"}, Attempt: 3}}, BrokenAt: "train"}},
-		{Name: "a pipeline that began", Out: PipelineOut{Name: "b", Steps: []PipelineStep{done, isNew}}},
-		{Name: "a pipeline that was refused", Out: PipelineOut{Name: "b", Steps: []PipelineStep{refused}}},
-		{Name: "a pipeline that stopped", Out: PipelineOut{Name: "b", Steps: []PipelineStep{isNew, refused}}},
-		{Name: "a dry run of a pipeline", Out: PipelineOut{Name: "b", dry: true, Page: "https://ops/b", Steps: []PipelineStep{{Name: "data"}}}},
-	}, Status(), List(), Queue(), Priority(), Accounts(), Cancel(), Wait(), Events(), Pipelines(), History())
+	}, Status(), List(), Queue(), Priority(), Accounts(), Cancel(), Wait(), Events(), History())
 }
 
 // A site has accounts, priorities and steps.

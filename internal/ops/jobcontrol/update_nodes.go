@@ -117,7 +117,7 @@ func resubmit(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, j s
 			lang.Text{EN: "cancel it, and submit it again: `submit --from %s --nodes %d`", ZH: "请取消后重新提交：`submit --from %s --nodes %d`"}.With(j.ID, in.Nodes))
 	}
 	next := launch.SubmitIn{SpecIn: changedSpec(in, j), IdempotencyKey: c.Key, DryRun: true}
-	planned, err := runSubmit(ctx, c, next)
+	planned, err := launch.RunSubmit(ctx, c, next)
 	if err != nil {
 		return ChangeOut{}, err
 	}
@@ -141,7 +141,7 @@ func resubmit(ctx context.Context, c *ops.Call, in UpdateIn, cl ops.Cluster, j s
 		}
 	}
 	next.DryRun, next.Yes = false, true
-	made, err := runSubmit(ctx, c, next)
+	made, err := launch.RunSubmit(ctx, c, next)
 	if err == nil {
 		err = stopped(made) // what the cluster has may have changed since the plan
 	}
@@ -200,11 +200,4 @@ func submittedAnew(ctx context.Context, c *ops.Call, in UpdateIn, j slurm.Job) (
 		return s, false
 	}
 	return c.SpecOfJob(ctx, j.Cluster, j)
-}
-
-// runSubmit runs the operation submit for the same caller, who has confirmed it.
-func runSubmit(ctx context.Context, c *ops.Call, in launch.SubmitIn) (launch.SubmitOut, error) {
-	out, err := launch.Submit().Run(ctx, c, &in)
-	made, _ := out.(launch.SubmitOut)
-	return made, err
 }

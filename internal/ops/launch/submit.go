@@ -323,3 +323,10 @@ func alreadyBegun(ctx context.Context, c *ops.Call, cl ops.Cluster, key, hash st
 	sub, err := st.Submission(ctx, c.Who.User+"/"+cl.Name()+"/"+key)
 	return err == nil && sub.State != store.Rejected
 }
+
+// RunSubmit runs the operation submit for the same caller, who has confirmed it.
+func RunSubmit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
+	out, err := Submit().Run(ctx, c, &in)
+	made, _ := out.(SubmitOut)
+	return made, err
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
+	"github.com/megatron-ops/megatron-ops/internal/ops/pipeline"
 	"github.com/megatron-ops/megatron-ops/internal/ops/smoke"
 )
 
@@ -31,8 +32,8 @@ func compose() []ops.Op {
 		launch.Render(),
 		launch.Submit(),
 		launch.Sync(),
-		jobcontrol.Pipeline(),
-		jobcontrol.Pipelines(),
+		pipeline.Submit(),
+		pipeline.List(),
 		jobcontrol.Status(),
 		jobcontrol.List(),
 		jobcontrol.Cancel(),

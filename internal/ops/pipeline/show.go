@@ -1,4 +1,4 @@
-package jobcontrol
+package pipeline
 
 import (
 	"cmp"
@@ -15,37 +15,37 @@ import (
 )
 
 // brokenAt returns the first step whose newest job ended without completing.
-func brokenAt(steps []PipelineStep) string {
-	if i := slices.IndexFunc(steps, PipelineStep.BrokenNow); i >= 0 {
+func brokenAt(steps []Step) string {
+	if i := slices.IndexFunc(steps, Step.BrokenNow); i >= 0 {
 		return steps[i].Name
 	}
 	return ""
 }
 
 // broken returns the step at which the pipeline broke; the zero step where it did not.
-func (o PipelineOut) broken() (step PipelineStep) {
-	if i := slices.IndexFunc(o.Steps, func(s PipelineStep) bool { return s.Name == o.BrokenAt }); i >= 0 {
+func (o Out) broken() (step Step) {
+	if i := slices.IndexFunc(o.Steps, func(s Step) bool { return s.Name == o.BrokenAt }); i >= 0 {
 		return o.Steps[i]
 	}
 	return step
 }
 
 // BrokenNow reports whether the step's newest job ended without completing.
-func (s PipelineStep) BrokenNow() bool { return s.State.Ended() && s.State != slurm.Completed }
+func (s Step) BrokenNow() bool { return s.State.Ended() && s.State != slurm.Completed }
 
-// PipelinesIn selects pipelines by name.
-type PipelinesIn struct {
+// ListIn selects pipelines by name.
+type ListIn struct {
 	Name string `json:"name,omitempty" arg:"" optional:"" help:"only the pipeline of this name" zh:"只看该名称的流水线"`
 }
 
-// PipelinesOut holds pipelines, newest first.
-type PipelinesOut struct {
-	Pipelines []PipelineOut `json:"pipelines"`
+// ListOut holds pipelines, newest first.
+type ListOut struct {
+	Pipelines []Out `json:"pipelines"`
 	one       bool
 }
 
-// Pipelines returns the operation pipelines.
-func Pipelines() ops.Op {
+// List returns the operation pipelines.
+func List() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "pipelines", Effect: ops.Read, Toolset: ops.JobsSet,
 		Summary: lang.Text{EN: "pipelines with the state of each step, what is handed on, and where one broke", ZH: "各流水线每一步的状态、传递的数值，以及在哪一步中断"},
@@ -55,12 +55,12 @@ func Pipelines() ops.Op {
 		},
 		Example:  "pipelines nightly",
 		Examples: []string{"pipelines"},
-	}, pipelines)
+	}, list)
 }
 
-func pipelines(ctx context.Context, c *ops.Call, in PipelinesIn) (PipelinesOut, error) {
-	out := PipelinesOut{Pipelines: []PipelineOut{}, one: in.Name != ""}
-	records, err := pipelinesOf(ctx, c, in.Name, maxPipelines)
+func list(ctx context.Context, c *ops.Call, in ListIn) (ListOut, error) {
+	out := ListOut{Pipelines: []Out{}, one: in.Name != ""}
+	records, err := newest(ctx, c, in.Name, mostListed)
 	if err != nil {
 		return out, err
 	}
@@ -68,55 +68,55 @@ func pipelines(ctx context.Context, c *ops.Call, in PipelinesIn) (PipelinesOut, 
 		out.Pipelines = append(out.Pipelines, r.Answer(c))
 	}
 	if len(records) == 0 && in.Name != "" {
-		return out, noPipeline(in.Name)
+		return out, notFound(in.Name)
 	}
 	return out, nil
 }
 
-// maxPipelines is the most pipelines in one answer.
-const maxPipelines = 20
+// mostListed is the most pipelines in one answer.
+const mostListed = 20
 
-func noPipeline(name string) error {
+func notFound(name string) error {
 	return ops.NotFoundError("name", lang.Text{EN: "there is no pipeline %q of yours", ZH: "您没有流水线 %q"}.With(name), lang.Text{EN: "pipelines lists them; pipeline FILE submits one", ZH: "pipelines 可列出；pipeline 文件 可提交"})
 }
 
-// pipelinesOf returns the caller's pipelines in their current state, newest first. An
+// newest returns the caller's pipelines in their current state, newest first. An
 // operator sees everybody's.
-func pipelinesOf(ctx context.Context, c *ops.Call, name string, most int) (all []PipelineRecord, err error) {
-	all, err = ops.ListDocs[PipelineRecord](ctx, c.Docs(), docPipeline, c.Now())
-	all = slices.DeleteFunc(all, func(r PipelineRecord) bool {
+func newest(ctx context.Context, c *ops.Call, name string, most int) (all []Record, err error) {
+	all, err = ops.ListDocs[Record](ctx, c.Docs(), document, c.Now())
+	all = slices.DeleteFunc(all, func(r Record) bool {
 		return r.Owner != c.Who.User && !c.Who.Operator || name != "" && r.Name != name
 	})
-	slices.SortStableFunc(all, func(a, b PipelineRecord) int { return b.At.Compare(a.At) })
+	slices.SortStableFunc(all, func(a, b Record) int { return b.At.Compare(a.At) })
 	all = all[:min(most, len(all))]
 	for i, r := range all {
-		if all[i], err = ShowPipeline(ctx, c, r.Owner, r.Name); err != nil {
+		if all[i], err = Show(ctx, c, r.Owner, r.Name); err != nil {
 			return nil, err
 		}
 	}
 	return all, err
 }
 
-// pipelineNamed returns one pipeline in its current state; the newest where name is
+// newestNamed returns one pipeline in its current state; the newest where name is
 // empty.
-func pipelineNamed(ctx context.Context, c *ops.Call, name string) (PipelineOut, error) {
-	all, err := pipelinesOf(ctx, c, name, 1)
+func newestNamed(ctx context.Context, c *ops.Call, name string) (Out, error) {
+	all, err := newest(ctx, c, name, 1)
 	switch {
 	case err != nil:
-		return PipelineOut{}, err
+		return Out{}, err
 	case len(all) == 0 && name == "":
-		return PipelineOut{}, ops.NotFoundError("name", lang.Text{EN: "no pipeline was submitted from here", ZH: "没有从这里提交过流水线"}, lang.Text{EN: "pipeline FILE submits one", ZH: "pipeline 文件 可提交"})
+		return Out{}, ops.NotFoundError("name", lang.Text{EN: "no pipeline was submitted from here", ZH: "没有从这里提交过流水线"}, lang.Text{EN: "pipeline FILE submits one", ZH: "pipeline 文件 可提交"})
 	case len(all) == 0:
-		return PipelineOut{}, noPipeline(name)
+		return Out{}, notFound(name)
 	}
 	return all[0].Answer(c), nil
 }
 
 // Answer returns the pipeline as an operation's output.
-func (r PipelineRecord) Answer(c *ops.Call) PipelineOut {
-	out := PipelineOut{Name: r.Name, Owner: r.Owner, File: r.File, Page: c.PipelinePage(r.Owner, r.Name), Steps: []PipelineStep{}, shown: true}
+func (r Record) Answer(c *ops.Call) Out {
+	out := Out{Name: r.Name, Owner: r.Owner, File: r.File, Page: c.PipelinePage(r.Owner, r.Name), Steps: []Step{}, shown: true}
 	for _, s := range r.Steps {
-		step := PipelineStep{Name: s.Name, Needs: append([]string{}, s.Needs...), Attempt: max(1, len(s.Jobs)), Handed: s.Handed, Problems: []rules.Problem{}}
+		step := Step{Name: s.Name, Needs: append([]string{}, s.Needs...), Attempt: max(1, len(s.Jobs)), Handed: s.Handed, Problems: []rules.Problem{}}
 		if last := len(s.Jobs) - 1; last >= 0 {
 			step.JobID, step.Earlier = &s.Jobs[last], s.Jobs[:last]
 		}
@@ -130,7 +130,7 @@ func (r PipelineRecord) Answer(c *ops.Call) PipelineOut {
 }
 
 // Done counts the completed steps.
-func (o PipelineOut) Done() (n int) {
+func (o Out) Done() (n int) {
 	for _, s := range o.Steps {
 		if s.State == slurm.Completed {
 			n++
@@ -140,7 +140,7 @@ func (o PipelineOut) Done() (n int) {
 }
 
 // Says describes in one line how far the pipeline is.
-func (o PipelineOut) Says() lang.Text {
+func (o Out) Says() lang.Text {
 	switch done := o.Done(); {
 	case done == len(o.Steps):
 		return lang.Text{EN: "%s: all steps are completed", ZH: "%s：全部步骤已完成"}.With(o.Name)
@@ -152,7 +152,7 @@ func (o PipelineOut) Says() lang.Text {
 }
 
 // View shows one line for each pipeline, or the whole pipeline that the call names.
-func (o PipelinesOut) View(l lang.Lang) view.Doc {
+func (o ListOut) View(l lang.Lang) view.Doc {
 	if o.one && len(o.Pipelines) == 1 {
 		return o.Pipelines[0].View(l)
 	}
@@ -172,18 +172,18 @@ func (o PipelinesOut) View(l lang.Lang) view.Doc {
 
 // next returns the commands to run where the pipeline broke: one to see why, one to
 // continue.
-func (o PipelineOut) next() (commands []string) {
+func (o Out) next() (commands []string) {
 	if id := o.broken().last(); id != "" {
 		commands = append(commands, "diagnose "+string(id))
 	}
-	if again := (PipelineRecord{File: o.File}).Resume(); o.File != "" && again != "" {
+	if again := (Record{File: o.File}).Resume(); o.File != "" && again != "" {
 		commands = append(commands, strings.TrimPrefix(again, "megatron-ops "))
 	}
 	return commands
 }
 
 // last returns the step's newest job.
-func (s PipelineStep) last() slurm.JobID {
+func (s Step) last() slurm.JobID {
 	switch {
 	case s.JobID != nil:
 		return *s.JobID
@@ -194,7 +194,7 @@ func (s PipelineStep) last() slurm.JobID {
 }
 
 // View shows one line for each step, and then the problems of the steps.
-func (o PipelineOut) View(l lang.Lang) view.Doc {
+func (o Out) View(l lang.Lang) view.Doc {
 	d := view.Doc{Title: o.Name}
 	made := 0
 	t := &view.Table{Header: view.Columns(l, "step|after|job|state|attempt", "步骤|依赖|作业|状态|第几次"), Spare: []int{4}}

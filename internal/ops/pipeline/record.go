@@ -1,4 +1,4 @@
-package jobcontrol
+package pipeline
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// A PipelineRecord is a pipeline as it was last submitted. Its file may since have been
+// A Record is a pipeline as it was last submitted. Its file may since have been
 // removed or replaced.
-type PipelineRecord struct {
+type Record struct {
 	Name  string         `json:"name"`
 	Owner string         `json:"owner"`
 	File  string         `json:"file"`
@@ -43,24 +43,24 @@ type HandedValue struct {
 }
 
 const (
-	docPipeline  = "pipeline" // owner/name → a PipelineRecord
-	pipelineKept = 180 * 24 * time.Hour
-	pipelineKey  = "pipeline/" // in a submission's key, in front of the pipeline's name
+	document  = "pipeline" // owner/name → a Record
+	kept      = 180 * 24 * time.Hour
+	keyPrefix = "pipeline/" // in a submission's key, in front of the pipeline's name
 )
 
 // record stores how far a pipeline has been submitted, so that it can be shown without
 // its file.
-func (p *pipelineFile) record(ctx context.Context, c *ops.Call, file string, out PipelineOut, jobs map[string]slurm.Job) error {
+func (p *pipelineFile) record(ctx context.Context, c *ops.Call, file string, out Out, jobs map[string]slurm.Job) error {
 	docs := c.Docs()
 	if file != "-" && !filepath.IsAbs(file) {
 		file = filepath.Join(c.Dir, file)
 	}
-	var before PipelineRecord
+	var before Record
 	key := c.Who.User + "/" + p.Name
-	if _, err := docs.Get(ctx, docPipeline, key, c.Now(), &before); err != nil {
+	if _, err := docs.Get(ctx, document, key, c.Now(), &before); err != nil {
 		return err
 	}
-	r := PipelineRecord{Name: p.Name, Owner: c.Who.User, File: file, At: c.Now()}
+	r := Record{Name: p.Name, Owner: c.Who.User, File: file, At: c.Now()}
 	for i, s := range p.Steps {
 		cl, err := c.Cluster(s.spec.Cluster)
 		if err != nil {
@@ -75,7 +75,7 @@ func (p *pipelineFile) record(ctx context.Context, c *ops.Call, file string, out
 		}
 		r.Steps = append(r.Steps, step)
 	}
-	return docs.Put(ctx, docPipeline, key, r, c.Now().Add(pipelineKept))
+	return docs.Put(ctx, document, key, r, c.Now().Add(kept))
 }
 
 // takenValues returns the values that a step takes from others. The id of a job that is
@@ -94,14 +94,14 @@ func (p *pipelineFile) takenValues(s stepFile, jobs map[string]slurm.Job) (all [
 	return all
 }
 
-// PipelineOf returns the pipeline that a job belongs to; empty where it belongs to
+// Of returns the pipeline that a job belongs to; empty where it belongs to
 // none.
-func PipelineOf(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) (owner, name string) {
+func Of(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) (owner, name string) {
 	sub, ok, _ := c.SubmissionOf(ctx, cluster, j)
 	if !ok {
 		return "", ""
 	}
-	key, ok := strings.CutPrefix(sub.Key, sub.Owner+"/"+sub.Cluster+"/"+pipelineKey)
+	key, ok := strings.CutPrefix(sub.Key, sub.Owner+"/"+sub.Cluster+"/"+keyPrefix)
 	if !ok {
 		return "", ""
 	}
@@ -109,10 +109,10 @@ func PipelineOf(ctx context.Context, c *ops.Call, cluster string, j slurm.Job) (
 	return sub.Owner, name
 }
 
-// RecordedPipeline returns a pipeline as it was submitted, without asking the cluster.
-func RecordedPipeline(ctx context.Context, c *ops.Call, owner, name string) (PipelineRecord, error) {
-	var r PipelineRecord
-	known, err := c.Docs().Get(ctx, docPipeline, owner+"/"+name, c.Now(), &r)
+// Recorded returns a pipeline as it was submitted, without asking the cluster.
+func Recorded(ctx context.Context, c *ops.Call, owner, name string) (Record, error) {
+	var r Record
+	known, err := c.Docs().Get(ctx, document, owner+"/"+name, c.Now(), &r)
 	if err != nil {
 		return r, err
 	}
@@ -124,10 +124,10 @@ func RecordedPipeline(ctx context.Context, c *ops.Call, owner, name string) (Pip
 	return r, nil
 }
 
-// ShowPipeline returns a pipeline as it was submitted, with its jobs in their current
+// Show returns a pipeline as it was submitted, with its jobs in their current
 // state.
-func ShowPipeline(ctx context.Context, c *ops.Call, owner, name string) (PipelineRecord, error) {
-	r, err := RecordedPipeline(ctx, c, owner, name)
+func Show(ctx context.Context, c *ops.Call, owner, name string) (Record, error) {
+	r, err := Recorded(ctx, c, owner, name)
 	if err != nil {
 		return r, err
 	}
@@ -149,7 +149,7 @@ func ShowPipeline(ctx context.Context, c *ops.Call, owner, name string) (Pipelin
 
 // Broke returns the first step whose newest job ended without completing; nil where
 // none did.
-func (r PipelineRecord) Broke() *RecordedStep {
+func (r Record) Broke() *RecordedStep {
 	for i, s := range r.Steps {
 		if s.Job != nil && s.Job.State.Ended() && s.Job.State != slurm.Completed {
 			return &r.Steps[i]
@@ -159,7 +159,7 @@ func (r PipelineRecord) Broke() *RecordedStep {
 }
 
 // Done counts the completed steps.
-func (r PipelineRecord) Done() (n int) {
+func (r Record) Done() (n int) {
 	for _, s := range r.Steps {
 		if s.Job != nil && s.Job.State == slurm.Completed {
 			n++
@@ -170,7 +170,7 @@ func (r PipelineRecord) Done() (n int) {
 
 // Resume returns the command that continues the pipeline; "" where its file came from
 // standard input.
-func (r PipelineRecord) Resume() string {
+func (r Record) Resume() string {
 	if r.File == "-" {
 		return ""
 	}

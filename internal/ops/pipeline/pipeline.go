@@ -1,4 +1,6 @@
-package jobcontrol
+// Package pipeline submits jobs that follow one another, such as preprocessing, training
+// and evaluation, and shows how far they are.
+package pipeline
 
 import (
 	"bytes"
@@ -28,8 +30,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// PipelineIn names a pipeline: a list of steps that follow one another, each a job.
-type PipelineIn struct {
+// In names a pipeline: a list of steps that follow one another, each a job.
+type In struct {
 	File   string `json:"-" arg:"" name:"pipeline.yaml" help:"the pipeline's file; or status, which shows one by its name" zh:"流水线文件；或 status，按名称显示流水线"`
 	Name   string `json:"-" arg:"" optional:"" name:"name" help:"after status: the pipeline's name; the newest where left out" zh:"status 之后：流水线名称，省略为最新的"`
 	Show   bool   `json:"show,omitempty" help:"show how far it is, submit nothing" zh:"只显示进度，不提交"`
@@ -39,10 +41,10 @@ type PipelineIn struct {
 	ops.OnCluster
 }
 
-// PipelineOut holds the steps in the order in which they run.
-type PipelineOut struct {
-	Name  string         `json:"name"`
-	Steps []PipelineStep `json:"steps"`
+// Out holds the steps in the order in which they run.
+type Out struct {
+	Name  string `json:"name"`
+	Steps []Step `json:"steps"`
 	// Page is the address of the pipeline's page, where browsers reach one.
 	Page string `json:"page,omitempty"`
 	// Owner is the pipeline's owner, File the file that it was submitted from, and
@@ -54,8 +56,8 @@ type PipelineOut struct {
 	dry      bool
 }
 
-// A PipelineStep is one step and its newest job.
-type PipelineStep struct {
+// A Step is one step and its newest job.
+type Step struct {
 	Name     string          `json:"name"`
 	Needs    []string        `json:"needs"`
 	JobID    *slurm.JobID    `json:"job_id"`
@@ -71,17 +73,17 @@ type PipelineStep struct {
 }
 
 // Found reports whether errors of a step stopped the whole submission.
-func (o PipelineOut) Found() bool {
-	return slices.ContainsFunc(o.Steps, func(s PipelineStep) bool { return s.JobID == nil && rules.Blocking(s.Problems) })
+func (o Out) Found() bool {
+	return slices.ContainsFunc(o.Steps, func(s Step) bool { return s.JobID == nil && rules.Blocking(s.Problems) })
 }
 
 // Did reports whether this call submitted a step.
-func (o PipelineOut) Did() bool {
-	return slices.ContainsFunc(o.Steps, func(s PipelineStep) bool { return s.New })
+func (o Out) Did() bool {
+	return slices.ContainsFunc(o.Steps, func(s Step) bool { return s.New })
 }
 
-// Pipeline returns the operation pipeline.
-func Pipeline() ops.Op {
+// Submit returns the operation pipeline.
+func Submit() ops.Op {
 	return ops.Define(ops.Op{
 		Name: "pipeline", Effect: ops.Write, Toolset: ops.JobsSet, Idempotent: true,
 		Summary: lang.Text{EN: "submit steps that follow one another (preprocess, train, convert, evaluate), each planned first", ZH: "提交前后相接的多个步骤（预处理、训练、转换、评测），先逐一检查"},
@@ -91,7 +93,7 @@ func Pipeline() ops.Op {
 		},
 		Example:  "pipeline nightly.yaml --yes",
 		Examples: []string{"pipeline nightly.yaml --dry-run", "pipeline status nightly"},
-	}, pipeline)
+	}, submit)
 }
 
 // A pipelineFile is a pipeline as its file describes it.
@@ -112,24 +114,24 @@ type stepFile struct {
 	spec job.Spec
 }
 
-func pipeline(ctx context.Context, c *ops.Call, in PipelineIn) (PipelineOut, error) {
+func submit(ctx context.Context, c *ops.Call, in In) (Out, error) {
 	if in.File == "status" {
-		return pipelineNamed(ctx, c, in.Name)
+		return newestNamed(ctx, c, in.Name)
 	}
 	if in.Name != "" {
-		return PipelineOut{}, ops.InputError("name", lang.Text{EN: "%q: one file is one pipeline", ZH: "%q：一个文件就是一条流水线"}.With(in.Name), lang.Text{EN: "pipeline FILE, or pipeline status NAME", ZH: "pipeline 文件，或 pipeline status 名称"})
+		return Out{}, ops.InputError("name", lang.Text{EN: "%q: one file is one pipeline", ZH: "%q：一个文件就是一条流水线"}.With(in.Name), lang.Text{EN: "pipeline FILE, or pipeline status NAME", ZH: "pipeline 文件，或 pipeline status 名称"})
 	}
 	if !c.AtShell() { // on other surfaces each submission is approved by itself
-		return PipelineOut{}, &ops.Error{
+		return Out{}, &ops.Error{
 			Code: ops.NotAllowed, Message: lang.Text{EN: "pipelines are submitted from the shell", ZH: "流水线只能从 shell 提交"},
 			Fix: lang.Text{EN: "submit takes its steps one by one; pipelines shows how far each is", ZH: "可用 submit 逐步提交；pipelines 可查看进度"},
 		}
 	}
-	p, err := readPipeline(c, in)
+	p, err := readFile(c, in)
 	if err != nil {
-		return PipelineOut{}, err
+		return Out{}, err
 	}
-	out := PipelineOut{Name: p.Name, Page: c.PipelinePage(c.Who.User, p.Name), shown: in.Show, dry: in.DryRun}
+	out := Out{Name: p.Name, Page: c.PipelinePage(c.Who.User, p.Name), shown: in.Show, dry: in.DryRun}
 	jobs := map[string]slurm.Job{}
 	for i := range p.Steps {
 		step, err := p.stepStatus(ctx, c, p.Steps[i], jobs)
@@ -171,7 +173,7 @@ func pipeline(ctx context.Context, c *ops.Call, in PipelineIn) (PipelineOut, err
 }
 
 // submitOpen submits the steps that have no job.
-func (p *pipelineFile) submitOpen(ctx context.Context, c *ops.Call, in PipelineIn, out *PipelineOut, jobs map[string]slurm.Job) error {
+func (p *pipelineFile) submitOpen(ctx context.Context, c *ops.Call, in In, out *Out, jobs map[string]slurm.Job) error {
 	for i, s := range p.Steps {
 		if out.Steps[i].JobID != nil {
 			continue
@@ -201,8 +203,8 @@ func inStep(name string, err error) error {
 
 // stepStatus returns the step with its job, if it has one that need not be tried again.
 // A step whose needs have no job cannot have one either.
-func (p *pipelineFile) stepStatus(ctx context.Context, c *ops.Call, s stepFile, jobs map[string]slurm.Job) (PipelineStep, error) {
-	step := PipelineStep{Name: s.Name, Needs: append([]string{}, s.Needs...), Attempt: 1, Problems: []rules.Problem{}}
+func (p *pipelineFile) stepStatus(ctx context.Context, c *ops.Call, s stepFile, jobs map[string]slurm.Job) (Step, error) {
+	step := Step{Name: s.Name, Needs: append([]string{}, s.Needs...), Attempt: 1, Problems: []rules.Problem{}}
 	for _, n := range s.Needs {
 		if _, ok := jobs[n]; !ok {
 			return step, nil
@@ -244,7 +246,7 @@ func (p *pipelineFile) key(s stepFile, jobs map[string]slurm.Job, attempt int) s
 	for _, n := range s.Needs {
 		fmt.Fprintln(sum, n, jobs[n].ID)
 	}
-	return fmt.Sprintf(pipelineKey+"%s/%s/%s/%d", p.Name, s.Name, hex.EncodeToString(sum.Sum(nil))[:16], attempt)
+	return fmt.Sprintf(keyPrefix+"%s/%s/%s/%d", p.Name, s.Name, hex.EncodeToString(sum.Sum(nil))[:16], attempt)
 }
 
 // submit plans or submits a step, with a dependency on the jobs that it needs and with
@@ -266,7 +268,7 @@ func (p *pipelineFile) submit(ctx context.Context, c *ops.Call, s stepFile, jobs
 		spec.Dependency, spec.Sbatch = expr, append(slices.Clone(spec.Sbatch), "--kill-on-invalid-dep=yes")
 	}
 	in.Spec = spec
-	return runSubmit(ctx, c, in)
+	return launch.RunSubmit(ctx, c, in)
 }
 
 var valueRef = lazy.New(`<([A-Za-z0-9_.-]+)\.([a-z_]+)>`)
@@ -323,9 +325,9 @@ func (p *pipelineFile) value(step, name string, jobs map[string]slurm.Job) (stri
 
 var stepName = lazy.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 
-// readPipeline reads the pipeline and each step's specification, and sorts the steps so
+// readFile reads the pipeline and each step's specification, and sorts the steps so
 // that each follows the steps it needs.
-func readPipeline(c *ops.Call, in PipelineIn) (*pipelineFile, error) {
+func readFile(c *ops.Call, in In) (*pipelineFile, error) {
 	text, err := c.ReadFile("file", in.File)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package jobcontrol_test
+package pipeline_test
 
 import (
 	"path/filepath"
@@ -9,8 +9,8 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
-	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
+	"github.com/megatron-ops/megatron-ops/internal/ops/pipeline"
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
@@ -51,18 +51,18 @@ func pipelineCall(t *testing.T, text string) (*ops.Call, *opstest.Site) {
 
 func TestAPipelineIsSubmittedOnceAndGoesOnWhereItBroke(t *testing.T) {
 	c, site := pipelineCall(t, nightlyYAML)
-	run := func(flags ...string) jobcontrol.PipelineOut {
+	run := func(flags ...string) pipeline.Out {
 		t.Helper()
-		out, err := opstest.Do(t, c, jobcontrol.Pipeline(), append([]string{"nightly.yaml"}, flags...)...)
+		out, err := opstest.Do(t, c, pipeline.Submit(), append([]string{"nightly.yaml"}, flags...)...)
 		require.NoError(t, err)
-		return out.(jobcontrol.PipelineOut)
+		return out.(pipeline.Out)
 	}
 	put := func(states map[slurm.JobID]slurm.State) {
 		for id, s := range states {
 			site.Put(slurm.Job{ID: id, User: "alice", State: s})
 		}
 	}
-	_, err := opstest.Do(t, c, jobcontrol.Pipeline(), "nightly.yaml")
+	_, err := opstest.Do(t, c, pipeline.Submit(), "nightly.yaml")
 	require.True(t, ops.AsError(err).Confirm)
 	require.Equal(t, "this submits 3 jobs of the pipeline nightly", ops.AsError(err).Message.In(lang.EN))
 	run("--dry-run")
@@ -101,7 +101,7 @@ func TestAPipelineIsSubmittedOnceAndGoesOnWhereItBroke(t *testing.T) {
 func TestAStepThatTakesAJobsNumberIsToldIt(t *testing.T) {
 	c, _ := pipelineCall(t, strings.Replace(nightlyYAML, "<train.save>", "<train.job_id>", 1))
 	text := func(flag string, l lang.Lang) string {
-		out, err := opstest.Do(t, c, jobcontrol.Pipeline(), "nightly.yaml", flag)
+		out, err := opstest.Do(t, c, pipeline.Submit(), "nightly.yaml", flag)
 		require.NoError(t, err)
 		return opstest.Text(t, out, l)
 	}
@@ -115,32 +115,32 @@ func TestAStepThatTakesAJobsNumberIsToldIt(t *testing.T) {
 func TestASubmittedPipelineIsShownLater(t *testing.T) {
 	c, site := pipelineCall(t, nightlyYAML)
 	c.PageURL = "https://ops.example.org"
-	run := func(flags ...string) jobcontrol.PipelineOut {
+	run := func(flags ...string) pipeline.Out {
 		t.Helper()
-		out, err := opstest.Do(t, c, jobcontrol.Pipeline(), append([]string{"nightly.yaml"}, flags...)...)
+		out, err := opstest.Do(t, c, pipeline.Submit(), append([]string{"nightly.yaml"}, flags...)...)
 		require.NoError(t, err)
-		return out.(jobcontrol.PipelineOut)
+		return out.(pipeline.Out)
 	}
-	show := func() jobcontrol.PipelineRecord {
+	show := func() pipeline.Record {
 		t.Helper()
-		r, err := jobcontrol.ShowPipeline(t.Context(), c, "alice", "nightly")
+		r, err := pipeline.Show(t.Context(), c, "alice", "nightly")
 		require.NoError(t, err)
 		return r
 	}
 	run("--dry-run")
-	_, err := jobcontrol.ShowPipeline(t.Context(), c, "alice", "nightly")
+	_, err := pipeline.Show(t.Context(), c, "alice", "nightly")
 	require.Equal(t, ops.NotFound, ops.AsError(err).Code, "a dry run is none")
 	require.Contains(t, opstest.Text(t, run("--yes"), lang.EN), "https://ops.example.org/web/pipelines/alice/nightly")
 	for _, id := range []slurm.JobID{"4701", "4702", "4703"} {
 		site.Put(slurm.Job{ID: id, User: "alice", State: slurm.Completed})
-		owner, name := jobcontrol.PipelineOf(t.Context(), c, "test", slurm.Job{ID: id})
+		owner, name := pipeline.Of(t.Context(), c, "test", slurm.Job{ID: id})
 		require.Equal(t, "alice/nightly", owner+"/"+name)
 	}
-	owner, _ := jobcontrol.PipelineOf(t.Context(), c, "test", slurm.Job{ID: "4799"})
+	owner, _ := pipeline.Of(t.Context(), c, "test", slurm.Job{ID: "4799"})
 	require.Empty(t, owner)
 	require.Equal(t, 3, show().Done())
 	require.Empty(t, show().Answer(c).BrokenAt)
-	require.Equal(t, []jobcontrol.HandedValue{{Ref: "<train.save>", Value: "/lustre/m/ckpt"}}, show().Steps[2].Handed)
+	require.Equal(t, []pipeline.HandedValue{{Ref: "<train.save>", Value: "/lustre/m/ckpt"}}, show().Steps[2].Handed)
 
 	site.Put(slurm.Job{ID: "4702", User: "alice", State: slurm.Failed})
 	site.Put(slurm.Job{ID: "4703", User: "alice", State: slurm.Cancelled})
@@ -161,9 +161,9 @@ func TestASubmittedPipelineIsShownLater(t *testing.T) {
 
 func TestOneWrongStepStopsAll(t *testing.T) {
 	c, site := pipelineCall(t, strings.Replace(nightlyYAML, "--save-interval=10]", "--save-interval=10, --tensor-model-parallel-size=5]", 1))
-	out, err := opstest.Do(t, c, jobcontrol.Pipeline(), "nightly.yaml", "--yes")
+	out, err := opstest.Do(t, c, pipeline.Submit(), "nightly.yaml", "--yes")
 	require.NoError(t, err)
-	require.True(t, out.(jobcontrol.PipelineOut).Found())
+	require.True(t, out.(pipeline.Out).Found())
 	require.Empty(t, site.Submitted)
 	require.Contains(t, opstest.Text(t, out, lang.EN), "train: --")
 }
@@ -185,7 +185,7 @@ func TestAPipelineThatCannotBeIsRefused(t *testing.T) {
 		old, changed, _ := strings.Cut(change, "=>")
 		require.Contains(t, nightlyYAML, old)
 		c, site := pipelineCall(t, strings.Replace(nightlyYAML, old, changed, 1))
-		_, err := opstest.Do(t, c, jobcontrol.Pipeline(), "nightly.yaml", "--yes")
+		_, err := opstest.Do(t, c, pipeline.Submit(), "nightly.yaml", "--yes")
 		require.Error(t, err, change)
 		require.True(t, strings.HasPrefix(ops.AsError(err).Error(), want), "%s: %s", change, ops.AsError(err).Error())
 		require.NotEmpty(t, ops.AsError(err).Message.In(lang.ZH))
@@ -193,27 +193,27 @@ func TestAPipelineThatCannotBeIsRefused(t *testing.T) {
 	}
 	c, _ := pipelineCall(t, nightlyYAML)
 	c.Who.Surface = ops.MCP
-	_, err := opstest.Do(t, c, jobcontrol.Pipeline(), "nightly.yaml", "--yes")
+	_, err := opstest.Do(t, c, pipeline.Submit(), "nightly.yaml", "--yes")
 	require.Equal(t, ops.NotAllowed, ops.AsError(err).Code, "each submission of an agent is approved by itself")
 }
 
 // A pipeline is found by its name, without its file, on every surface that may read.
 func TestAPipelineIsShownByItsName(t *testing.T) {
 	c, site := pipelineCall(t, nightlyYAML)
-	_, err := opstest.Do(t, c, jobcontrol.Pipeline(), "status")
+	_, err := opstest.Do(t, c, pipeline.Submit(), "status")
 	require.Equal(t, ops.NotFound, ops.AsError(err).Code)
-	_, err = opstest.Do(t, c, jobcontrol.Pipeline(), "nightly.yaml", "--yes")
+	_, err = opstest.Do(t, c, pipeline.Submit(), "nightly.yaml", "--yes")
 	require.NoError(t, err)
 	for id, state := range map[slurm.JobID]slurm.State{"4701": slurm.Completed, "4702": slurm.Failed, "4703": slurm.Cancelled} {
 		site.KnownJobs[id] = slurm.Job{ID: id, State: state, User: "alice"}
 	}
 	c.Who.Surface = ops.MCP
-	out, err := opstest.Do(t, c, jobcontrol.Pipelines(), "nightly")
+	out, err := opstest.Do(t, c, pipeline.List(), "nightly")
 	require.NoError(t, err)
-	p := out.(jobcontrol.PipelinesOut).Pipelines[0]
+	p := out.(pipeline.ListOut).Pipelines[0]
 	require.Equal(t, "train", p.BrokenAt)
 	require.Equal(t, 1, p.Done())
-	require.Equal(t, []jobcontrol.HandedValue{{Ref: "<train.save>", Value: "/lustre/m/ckpt"}}, p.Steps[2].Handed)
+	require.Equal(t, []pipeline.HandedValue{{Ref: "<train.save>", Value: "/lustre/m/ckpt"}}, p.Steps[2].Handed)
 	require.Equal(t, filepath.Join(c.Dir, "nightly.yaml"), p.File)
 	for l, want := range map[lang.Lang][]string{
 		lang.EN: {"nightly: broke at train (FAILED), 1 of 3 steps completed", "evaluate takes <train.save> = /lustre/m/ckpt", "diagnose 4702", "pipeline " + p.File},
@@ -224,14 +224,14 @@ func TestAPipelineIsShownByItsName(t *testing.T) {
 		}
 	}
 	c.Who.User = "bob"
-	_, err = opstest.Do(t, c, jobcontrol.Pipelines(), "nightly")
+	_, err = opstest.Do(t, c, pipeline.List(), "nightly")
 	require.Equal(t, ops.NotFound, ops.AsError(err).Code, "it is somebody else's")
 	c.Who.User, c.Who.Surface = "alice", ops.Shell
-	out, err = opstest.Do(t, c, jobcontrol.Pipeline(), "nightly.yaml", "--yes")
+	out, err = opstest.Do(t, c, pipeline.Submit(), "nightly.yaml", "--yes")
 	require.NoError(t, err)
 	require.Len(t, site.Submitted, 5)
-	require.Equal(t, []slurm.JobID{"4702"}, out.(jobcontrol.PipelineOut).Steps[1].Earlier)
-	out, err = opstest.Do(t, c, jobcontrol.Pipeline(), "status", "nightly")
+	require.Equal(t, []slurm.JobID{"4702"}, out.(pipeline.Out).Steps[1].Earlier)
+	out, err = opstest.Do(t, c, pipeline.Submit(), "status", "nightly")
 	require.NoError(t, err)
 	require.Contains(t, opstest.Text(t, out, lang.EN), "1 of 3 steps completed")
 }
