@@ -11,9 +11,6 @@ import (
 type Option struct {
 	Name  string
 	Value string
-	// Line is the number of the script line that holds the option, from 1; 0 for an
-	// option of the command line.
-	Line int
 }
 
 // Options are the options of one submission in order: a later option overrides an
@@ -77,10 +74,7 @@ func ReadComponents(script string) ([]Options, error) {
 		if err != nil {
 			return all, lang.Text{EN: "line %d: %s", ZH: "第 %d 行：%s"}.Err(number, err)
 		}
-		for _, o := range some {
-			o.Line = number
-			all[len(all)-1] = append(all[len(all)-1], o)
-		}
+		all[len(all)-1] = append(all[len(all)-1], some...)
 	}
 	return all, nil
 }

@@ -246,6 +246,6 @@ func TestSlowReportsAreRead(t *testing.T) {
 		"times across ranks (ms):\n  forward-compute:\n     rank  0: 100.00\n     rank  1: 80.00\n     rank  2: 160.00\n  loss:\n     rank  0: 1.00\n     rank  1: 3.00\n"+
 		"MnEtpt/Rnk: 300.00TF/30 | MxEtpt/Rnk: 600.00TF/13\nMnEtpt/Rnk: 300.00TF/30 | MxEtpt/Rnk: 0.00TF/13\nMnEtpt/Rnk: 300.00TF/30\n"+
 		"STRAGGLER DETECTION WARNING: Affected ranks: {4}\n")
-	require.Equal(t, map[string][]Span{"forward-compute": {{3.25, 812.4}, {80, 160}}, "optimizer": {{9.5, 9.5}}, "loss": {{1, 3}}}, r.Timers)
+	require.Equal(t, map[string][]float64{"forward-compute": {812.4, 160}, "optimizer": {9.5}, "loss": {3}}, r.Timers)
 	require.Equal(t, []Slowest{{5, 2, 0.625, false}, {5, 30, 0.5, false}, {5, 4, 0, true}}, r.Slowest)
 }

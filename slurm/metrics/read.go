@@ -74,10 +74,10 @@ type Run struct {
 	Tracked string `json:"tracked,omitempty"`
 	// OtherJobs are files of the folder that belong to older jobs. Their numbers are not in the run.
 	OtherJobs []string `json:"other_jobs,omitempty"`
-	// Timers holds the newest reports of Megatron's timers by name, oldest first, and Slowest the
-	// newest reports of straggler detection.
-	Timers  map[string][]Span `json:"timers,omitempty"`
-	Slowest []Slowest         `json:"slowest,omitempty"`
+	// Timers holds the newest reports of Megatron's timers by name, oldest first: the largest value
+	// over all ranks, in milliseconds. Slowest holds the newest reports of straggler detection.
+	Timers  map[string][]float64 `json:"timers,omitempty"`
+	Slowest []Slowest            `json:"slowest,omitempty"`
 
 	args map[string]string // Megatron's arguments, as the run printed them
 	peak map[int]float64   // iteration → largest allocation of any rank, in MB

@@ -137,7 +137,7 @@ func TestWhatIsSlowIsSlowForLong(t *testing.T) {
 // The run's own numbers decide which change is advised, in this order.
 func TestWhatToChangeOfASlowRun(t *testing.T) {
 	data := timed(repeated(1000, 20)...)
-	data.Timers = map[string][]Span{"batch-generator": {{1, 100}, {1, 100}}}
+	data.Timers = map[string][]float64{"batch-generator": {100, 100}}
 	for name, tt := range map[string]struct {
 		run   Run
 		args  map[string]string
@@ -146,7 +146,7 @@ func TestWhatToChangeOfASlowRun(t *testing.T) {
 		"slow data":                    {run: data, fixes: "takes 10 % of an iteration, so data loading is slow: --num-workers 4,"},
 		"slow data, of many workers":   {run: data, args: map[string]string{"num_workers": "8"}, fixes: "--num-workers 16,"},
 		"slow data, of one worker":     {run: data, args: map[string]string{"num_workers": "1"}, fixes: "--num-workers 4,"},
-		"data that are not slow":       {run: Run{Iterations: data.Iterations, Timers: map[string][]Span{"batch-generator": {{1, 99}}}}, fixes: "Check data loading"},
+		"data that are not slow":       {run: Run{Iterations: data.Iterations, Timers: map[string][]float64{"batch-generator": {99}}}, fixes: "Check data loading"},
 		"room":                         {run: Run{GPU: "h100", Memory: []Memory{{MaxMB: 20000}, {MaxReserveMB: 30000}}}, fixes: "GiB of each GPU are not used: --micro-batch-size, or"},
 		"room, with a batch":           {run: Run{GPU: "h100", Memory: []Memory{{MaxMB: 20000}}}, args: map[string]string{"micro_batch_size": "2"}, fixes: "--micro-batch-size 4, or"},
 		"room, and all is recomputed":  {run: Run{GPU: "h100", Memory: []Memory{{MaxMB: 20000}}}, args: map[string]string{"recompute_granularity": "full"}, fixes: "recompute less"},

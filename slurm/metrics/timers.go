@@ -9,9 +9,6 @@ import (
 	"strings"
 )
 
-// A Span is the smallest and the largest value of one timer over all ranks, in milliseconds.
-type Span struct{ Min, Max float64 }
-
 // A Slowest is one report of the slowest rank. Share is its speed divided by the fastest rank's.
 type Slowest struct {
 	Iteration int     `json:"iteration"` // the last iteration logged before the report
@@ -27,8 +24,7 @@ const keptReports = 16
 var (
 	// "    batch-generator ......: (3.25, 812.40)" or ": 812.40"
 	// (megatron/core/timers.py _get_global_min_max_time_string).
-	timerSpan = regexp.MustCompile(`([\w-]+) \.+: \(([\d.]+), ([\d.]+)\)`)
-	timerMax  = regexp.MustCompile(`([\w-]+) \.+: ([\d.]+)\s*$`)
+	timerMax = regexp.MustCompile(`([\w-]+) \.+: (?:\([\d.]+, ([\d.]+)\)|([\d.]+)\s*$)`)
 	// "     rank  3: 812.40" below "  forward-compute:" (_get_all_ranks_time_string).
 	timerName = regexp.MustCompile(`^(?:.*[:\]])?\s+([a-z][\w-]+):\s*$`)
 	timerRank = regexp.MustCompile(`\brank +(\d+): ([\d.]+)\s*$`)
@@ -69,15 +65,9 @@ func (r *reader) speedLine(line string) {
 
 // timerLine parses a line of a list of timers, or ends the list.
 func (r *reader) timerLine(line string) {
-	if m := timerSpan.FindStringSubmatch(line); m != nil {
-		a, _ := strconv.ParseFloat(m[2], 64)
-		b, _ := strconv.ParseFloat(m[3], 64)
-		r.span(m[1], Span{a, b})
-		return
-	}
 	if m := timerMax.FindStringSubmatch(line); m != nil {
-		b, _ := strconv.ParseFloat(m[2], 64)
-		r.span(m[1], Span{b, b})
+		v, _ := strconv.ParseFloat(m[2]+m[3], 64)
+		r.longest(m[1], v)
 		return
 	}
 	if m := timerRank.FindStringSubmatch(line); m != nil && r.timer != "" {
@@ -93,11 +83,12 @@ func (r *reader) timerLine(line string) {
 	}
 }
 
-func (r *reader) span(name string, s Span) {
+// longest adds a report of a timer: its largest value over all ranks, in milliseconds.
+func (r *reader) longest(name string, v float64) {
 	if r.run.Timers == nil {
-		r.run.Timers = map[string][]Span{}
+		r.run.Timers = map[string][]float64{}
 	}
-	r.run.Timers[name] = append(r.run.Timers[name], s)
+	r.run.Timers[name] = append(r.run.Timers[name], v)
 	r.run.Timers[name] = r.run.Timers[name][max(0, len(r.run.Timers[name])-keptReports):]
 }
 
@@ -116,8 +107,8 @@ func (r *reader) finishRankTimer() {
 	}
 	ranks := slices.Sorted(maps.Keys(values))
 	slices.SortStableFunc(ranks, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
-	first, middle, last := ranks[0], ranks[len(ranks)/2], ranks[len(ranks)-1]
-	r.span(name, Span{values[first], values[last]})
+	middle, last := ranks[len(ranks)/2], ranks[len(ranks)-1]
+	r.longest(name, values[last])
 	if name == "forward-compute" && len(ranks) > 2 && values[last] > 0 {
 		r.slowest(Slowest{Iteration: r.last, Rank: last, Share: values[middle] / values[last]})
 	}
@@ -125,11 +116,7 @@ func (r *reader) finishRankTimer() {
 
 // timer returns the median, in ms, of a timer's newest maxima; 0 where the run does not log the timer.
 func (r Run) timer(name string) float64 {
-	var vs []float64
-	for _, s := range r.Timers[name] {
-		vs = append(vs, s.Max)
-	}
-	if v := quantile(vs, 0.5); v != nil {
+	if v := quantile(r.Timers[name], 0.5); v != nil {
 		return *v
 	}
 	return 0

@@ -67,7 +67,6 @@ type Assignment struct {
 	Shell  *Shell
 	Line   int
 	Branch []Arm
-	Seq    int
 	Trap   bool
 }
 

@@ -320,7 +320,7 @@ func (r *reader) assign(name string, v Value, f frame, line int) {
 
 func (r *reader) noteAssignment(name string, v *Var, f frame) {
 	r.job.Assigned[name] = true
-	r.job.Assignments = append(r.job.Assignments, Assignment{Name: name, Var: v, Shell: f.sh, Line: v.Line, Branch: f.branch, Seq: r.count, Trap: f.trap})
+	r.job.Assignments = append(r.job.Assignments, Assignment{Name: name, Var: v, Shell: f.sh, Line: v.Line, Branch: f.branch, Trap: f.trap})
 }
 
 // assignment performs NAME=value, NAME+=value or NAME=(…).
