@@ -83,6 +83,27 @@ const trainingLog = " [2026-11-20 08:00:00] iteration        1/     100 | consum
 	"throughput per GPU (TFLOP/s/GPU): 400.0 | learning rate: 1.0E-04 | global batch size:   128 | lm loss: 2.5E+00 | loss scale: 1.0 | " +
 	"grad norm: 1.000 | number of skipped iterations:   0 | number of nan iterations:   0 |\n"
 
+// A request of the wrong form is answered in words, without the library's types.
+func TestARequestOfTheWrongFormSaysWhatIsWrong(t *testing.T) {
+	for params, says := range map[string]string{
+		`"tools/call","params":[1]`:                "params: is not an object",
+		`"tools/call","params":{"name":5}`:         "name: is not a string",
+		`"tools/call"`:                             "name: is missing",
+		`"tools/list","params":{"cursor":4}`:       "cursor: is not a string",
+		`"resources/read","params":{"uri":4}`:      "uri: is not a string",
+		`"resources/read","params":{}`:             `there is no resource ""`,
+		`"prompts/get","params":{}`:                `there is no prompt ""`,
+		`"logging/setLevel","params":{"level":[]}`: "level: is not a string",
+	} {
+		conv := converse(t, mcp.Config{})
+		conv.send(hello)
+		conv.read()
+		conv.send(`{"jsonrpc":"2.0","id":2,"method":` + params + `}`)
+		require.Contains(t, conv.read()["error"].(map[string]any)["message"], says, params)
+		conv.close()
+	}
+}
+
 // A client that calls a tool which the server has but does not offer learns how to get
 // it.
 func TestAToolThatIsNotOfferedSaysHowItIsHad(t *testing.T) {
@@ -96,6 +117,7 @@ func TestAToolThatIsNotOfferedSaysHowItIsHad(t *testing.T) {
 		{mcp.Config{ReadOnly: true}, "submit", "it only reads: your person starts it without --read-only"},
 		{mcp.Config{}, "nosuch", `there is no tool "nosuch"; tools/list names the tools`},
 		{mcp.Config{}, "diagnoze", "did you mean diagnose?"},
+		{mcp.Config{}, "", "name: is missing; tools/list names the tools"},
 	} {
 		conv := converse(t, w.cfg)
 		conv.send(hello)

@@ -137,18 +137,24 @@ func (s *Server) notOffered(ctx context.Context, _ any, message any) error {
 		Method sdk.MCPMethod
 		Params struct{ Name string }
 	}
-	if json.Unmarshal(raw, &m) != nil || m.Method != sdk.MethodToolsCall {
-		return nil // the library reports what is wrong with the message
+	if json.Unmarshal(raw, &m) != nil {
+		return malformed(ctx, raw)
+	}
+	if m.Method != sdk.MethodToolsCall {
+		return nil
 	}
 	o, known := operations.Lookup(m.Params.Name)
-	if !known && m.Params.Name != "" {
+	if !known {
 		fix := lang.Text{EN: "tools/list names the tools", ZH: "tools/list 会列出所有工具"}
+		if m.Params.Name == "" {
+			return protocolError(ctx, ops.InputError("name", lang.Text{EN: "is missing", ZH: "缺失"}, fix))
+		}
 		if near := operations.Nearest(m.Params.Name); near != "" {
 			fix = ops.DidYouMean.With(near)
 		}
 		return protocolError(ctx, ops.InputError("name", lang.Text{EN: "there is no tool %q", ZH: "没有工具 %q"}.With(m.Params.Name), fix))
 	}
-	if !known || slices.ContainsFunc(s.selectable, func(most ops.Op) bool { return most.Name == o.Name }) {
+	if slices.ContainsFunc(s.selectable, func(most ops.Op) bool { return most.Name == o.Name }) {
 		return nil
 	}
 	e := &ops.Error{

@@ -124,7 +124,7 @@ func (s sessionsOf) add(id string) (tooMany string) {
 	return tooMany
 }
 
-var errNoSession = errors.New("no such session")
+var errNoSession = errors.New("this session has ended, or the server has restarted: send initialize again, without Mcp-Session-Id")
 
 // Validate returns an error for a session that is not the caller's.
 func (s sessionsOf) Validate(id string) (ended bool, err error) {
@@ -138,12 +138,12 @@ func (s sessionsOf) Validate(id string) (ended bool, err error) {
 	return false, nil
 }
 
-// onlyOwn refuses a stream of a session that is not the caller's. The library checks the
-// session of every other request, but a stream it opens for whoever knows the id, even
-// one that was made up.
+// onlyOwn refuses a stream and a message of a session that is not the caller's. The library
+// would open a stream for whoever knows the id, even one that was made up, and does not say
+// of a message what to do.
 func (s *sessions) onlyOwn(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if id := r.Header.Get(sdkserver.HeaderKeySessionID); r.Method == http.MethodGet && id != "" {
+		if id := r.Header.Get(sdkserver.HeaderKeySessionID); r.Method != http.MethodDelete && id != "" {
 			if _, err := s.ResolveSessionIdManager(r).Validate(id); err != nil {
 				http.Error(w, err.Error(), http.StatusNotFound)
 				return
