@@ -70,13 +70,19 @@ func (d *Decoder) structure(path string, n Node, v reflect.Value, tag reflect.St
 		at := Join(path, key)
 		if f, ok := fields[key]; !ok {
 			d.Unknown(at, key, n.List[i], v.Type())
-		} else if n.List[i].Kind != Null { // which means not given
+		} else if n.List[i].Kind != Null || n.List[i].Blank && oneValue(f.Type) { // a null means not given, and so does a section without entries
 			d.Read(at, n.List[i], v.FieldByIndex(f.Index), f.Tag)
 		}
 	}
 	if d.After != nil {
 		d.After(path, n, v)
 	}
+}
+
+// oneValue reports whether a field is neither a list nor a map.
+func oneValue(t reflect.Type) bool {
+	k := t.Kind()
+	return k != reflect.Struct && k != reflect.Slice && k != reflect.Map && (k != reflect.Pointer || oneValue(t.Elem()))
 }
 
 func (d *Decoder) slice(path string, n Node, v reflect.Value, tag reflect.StructTag) {

@@ -24,8 +24,10 @@ type Node struct {
 	Kind Kind
 	Text string
 	Line int // in the document, from 1
-	List []Node
-	Keys []string // keys of a map, in order; List holds the values
+	// Blank is set for a null that is not written: the key has no value.
+	Blank bool
+	List  []Node
+	Keys  []string // keys of a map, in order; List holds the values
 }
 
 // Key returns the value of a map's key, or nothing.

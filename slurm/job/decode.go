@@ -166,10 +166,9 @@ func (d *decoder) wrong(path string, n tree.Node, t reflect.Type, _ reflect.Stru
 		if _, err := strconv.Atoi(n.Text); err == nil && n.Kind == tree.Text {
 			msg, fix = phrase("is in quotes and so it is text", "带有引号，因此是文本"), phrase("write it without quotes", "请去掉引号")
 		}
-	case reflect.String:
-		if n.Text == "" && n.Kind == tree.Text {
-			msg, fix = phrase("is empty", "为空"), phrase("leave it out, or give a value", "请去掉，或给出值")
-		}
+	}
+	if n.Text == "" && (t.Kind() == reflect.String && n.Kind == tree.Text || n.Blank) {
+		msg, fix = phrase("is empty", "为空"), phrase("leave it out, or give a value", "请去掉，或给出值")
 	}
 	d.fail(path, n, msg, fix)
 }

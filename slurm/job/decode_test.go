@@ -67,6 +67,8 @@ func TestDecodeNamesTheFieldAndWhatWouldWork(t *testing.T) {
 		"env: {A: {B: 1}}":               "env.A: is a map",
 		"exclusive: 3":                   "exclusive: \"3\" is a number; write true or false",
 		"account: ''":                    "account: is empty; leave it out, or give a value",
+		"name: x\nnodes:\n":              "nodes: is empty (line 2); leave it out, or give a value",
+		"exclusive: # yes\n":             "exclusive: is empty; leave it out, or give a value",
 		"name: a\nname: b":               "name: is given twice",
 		`{"name":"a","name":"b"}`:        "name: is given twice",
 		"a: &x 1\nb: *x":                 "anchors, aliases and tags",

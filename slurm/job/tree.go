@@ -130,8 +130,10 @@ func fromAST(a ast.Node, path string, depth int) (tree.Node, error) {
 	}
 	line := lineOf(a)
 	switch v := a.(type) {
-	case nil, *ast.NullNode:
-		return tree.Node{Kind: tree.Null, Line: line}, nil
+	case nil:
+		return tree.Node{Kind: tree.Null}, nil
+	case *ast.NullNode:
+		return tree.Node{Kind: tree.Null, Line: line, Blank: v.Token.Type == token.ImplicitNullType}, nil
 	case *ast.BoolNode:
 		return tree.Node{Kind: tree.Bool, Text: v.Token.Value, Line: line}, nil
 	case *ast.IntegerNode:
