@@ -3,11 +3,20 @@ package config
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/notify"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
+
+// kinds names the kinds that a T may have.
+func kinds[T any]() lang.Text {
+	f, _ := reflect.TypeFor[T]().FieldByName("Kind")
+	return lang.Text{EN: "one of %s", ZH: "可用值：%s"}.With(strings.ReplaceAll(f.Tag.Get("enum"), ",", ", "))
+}
 
 // checkMeaning adds the faults of values that have the right form and still cannot be
 // meant: what only several of them show, and what the specification's fields refuse.
@@ -16,13 +25,13 @@ func (t *document) checkMeaning(c Config) {
 	for _, name := range slices.Sorted(maps.Keys(c.Clusters)) {
 		at := "clusters." + name
 		if c.Clusters[name].Kind == "" {
-			t.addFault(at+".kind", "", mustBeGiven, lang.Text{EN: "one of local, cli, ssh, rest", ZH: "可用值：local、cli、ssh、rest"})
+			t.addFault(at+".kind", "", mustBeGiven, kinds[Cluster]())
 		}
 		t.checkSite(at+".site", c.Clusters[name].Site)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Notify)) {
 		if c.Notify[name].Kind == "" {
-			t.addFault("notify."+name+".kind", "", mustBeGiven, lang.Text{EN: "one of webhook, mail, feishu, dingtalk, wecom, teams, discord, mattermost", ZH: "可用值：webhook、mail、feishu、dingtalk、wecom、teams、discord、mattermost"})
+			t.addFault("notify."+name+".kind", "", mustBeGiven, kinds[notify.Target]())
 		}
 	}
 	if _, ok := c.Slack.Approval.Life(); !ok {

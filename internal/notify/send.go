@@ -24,7 +24,7 @@ import (
 
 // A Target is one place that gets messages.
 type Target struct {
-	// Kind is webhook, mail, feishu, dingtalk, wecom, teams, discord or mattermost.
+	// Kind is the service.
 	Kind string `json:"kind" enum:"webhook,mail,feishu,dingtalk,wecom,teams,discord,mattermost"`
 	// URL is the service's incoming webhook, which is a secret by itself; URLFile is a
 	// file with mode 600 that holds it. For mail: smtp://user@host:587.
