@@ -67,14 +67,15 @@ func (sh *shell) examine(ctx context.Context) (cfg config.Config, svc *ops.Servi
 	if info, statErr := os.Stat(state); err == nil && statErr == nil && !info.IsDir() {
 		err = lang.Text{EN: "%s: %s", ZH: "%s：%s"}.Err(state, syscall.ENOTDIR)
 	}
-	checks = append(checks, check{what: word("state directory", "状态目录"), err: err, fix: writable, note: state})
+	directory := check{what: word("state directory", "状态目录"), err: err, fix: writable, note: state}
 	st, err := svc.Store()
 	if err == nil {
 		err = st.Ping(ctx)
 	}
-	checks = append(checks, check{
-		what: word("store", "数据库"), err: err, fix: writable,
-	})
+	if err == nil || directory.err != nil { // else the store's error tells what is wrong with the directory, and what would work
+		checks = append(checks, directory)
+	}
+	checks = append(checks, check{what: word("store", "数据库"), err: err})
 	if err == nil && store.OnNetworkFS(state) {
 		checks = append(checks, check{
 			what: word("state on a network file system", "状态目录位于网络文件系统"),
