@@ -47,16 +47,16 @@ func Fold(id JobID, rows []Job) (j Job, ok bool) {
 	var first *FailedTask
 	for _, p := range parts {
 		limit = max(limit, p.ArrayLimit, ArrayLimit(string(p.ID)))
-		// Among components in the same state the first represents the job, because it
-		// has the log.
-		if precedence(p.State) > precedence(j.State) || precedence(p.State) == precedence(j.State) && p.ID == id+"+0" {
-			j = p
-		}
 		if strings.Contains(string(p.ID), "+") {
 			asked += p.NumNodes
 		} else {
 			tasks[p.State] += len(p.ID.elements())
 			first = first.orEarlier(p)
+		}
+		// Among components in the same state the first represents the job, because it
+		// has the log; among tasks the one that failed first.
+		if like := precedence(p.State) - precedence(j.State); like > 0 || like == 0 && (p.ID == id+"+0" || first != nil && p.ID == first.ID) {
+			j = p
 		}
 		for _, n := range p.Nodes { // elements may share a node
 			if !held[n] {

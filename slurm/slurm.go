@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 )
 
 // A JobID is a job id as Slurm prints it: "4711", "4711_3" for an array element, or
@@ -64,6 +66,15 @@ const (
 // Ended is the state of a job that has left the queue while the accounts, which know how it ended, do
 // not answer. It is not Slurm's own.
 const Ended State = "ENDED"
+
+// Word returns the state as a person is shown it: Slurm's own word, or words for Ended,
+// which a reader of sacct would look up in vain.
+func (s State) Word() lang.Text {
+	if s == Ended {
+		return lang.Text{EN: "ended", ZH: "已结束"}
+	}
+	return lang.Same(string(s))
+}
 
 // Ended reports whether a job in state s will not run again by itself. It is false for
 // an unknown state.

@@ -74,7 +74,7 @@ func runOn(ctx context.Context, c *ops.Call, in RunIn) (RunOut, error) {
 		return out, err
 	}
 	if j.State != slurm.Running {
-		return out, &ops.Error{Code: ops.Failed, Field: "job", Message: lang.Text{EN: "job %s is %s: commands run beside a running job only", ZH: "作业 %s 处于 %s：只能在运行中的作业旁执行命令"}.With(j.ID, j.State)}
+		return out, &ops.Error{Code: ops.Failed, Field: "job", Message: lang.Text{EN: "job %s is %s: commands run beside a running job only", ZH: "作业 %s 处于 %s：只能在运行中的作业旁执行命令"}.With(j.ID, j.State.Word())}
 	}
 	e := slurm.Exec{Job: in.Job, Argv: in.Argv, GPUs: in.GPUs, Limit: in.Limit.Duration()}
 	if in.Nodes != "" {

@@ -81,7 +81,7 @@ func changeError(c *ops.Call, err error, j slurm.Job) error {
 		return c.SlurmError(err, j.ID)
 	}
 	return &ops.Error{
-		Code: ops.Failed, Field: "job", Message: lang.Text{EN: "job %s has ended (%s), and Slurm no longer keeps it to be changed", ZH: "作业 %s 已结束（%s），Slurm 已不再保留它，无法再修改"}.With(j.ID, j.State),
+		Code: ops.Failed, Field: "job", Message: lang.Text{EN: "job %s has ended (%s), and Slurm no longer keeps it to be changed", ZH: "作业 %s 已结束（%s），Slurm 已不再保留它，无法再修改"}.With(j.ID, j.State.Word()),
 		Fix: lang.Text{EN: "submit it again: `megatron-ops submit --from %s`", ZH: "请重新提交：`megatron-ops submit --from %s`"}.With(j.ID),
 	}
 }
@@ -111,7 +111,7 @@ func requireWaiting(ctx context.Context, c *ops.Call, in JobIn, j slurm.Job) err
 		return nil
 	}
 	return &ops.Error{
-		Code: ops.NotAllowed, Field: "job", Message: lang.Text{EN: "job %s is %s: hold keeps a waiting job from starting and does nothing to one that runs", ZH: "作业 %s 的状态是 %s：hold 只能阻止排队中的作业启动，对运行中的作业不起作用"}.With(j.ID, j.State),
+		Code: ops.NotAllowed, Field: "job", Message: lang.Text{EN: "job %s is %s: hold keeps a waiting job from starting and does nothing to one that runs", ZH: "作业 %s 的状态是 %s：hold 只能阻止排队中的作业启动，对运行中的作业不起作用"}.With(j.ID, j.State.Word()),
 		Fix: lang.Text{EN: "killswitch or cancel ends it; requeue ends it and lets it wait again", ZH: "用 killswitch 或 cancel 结束它；用 requeue 结束并重新排队"},
 	}
 }
@@ -269,7 +269,7 @@ func update(ctx context.Context, c *ops.Call, in UpdateIn) (ChangeOut, error) {
 		return ChangeOut{}, &ops.Error{Code: ops.NotAllowed, Field: "nodes", Message: lang.Text{
 			EN: "job %s is %s: its number of nodes can be changed only while it waits",
 			ZH: "作业 %s 处于 %s：只有排队中的作业可以修改节点数",
-		}.With(j.ID, j.State)}
+		}.With(j.ID, j.State.Word())}
 	}
 	if s, anew := submittedAnew(ctx, c, in, j); anew {
 		return resubmit(ctx, c, in, cl, j, s)

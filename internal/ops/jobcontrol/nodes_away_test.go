@@ -80,7 +80,7 @@ func TestStatusOfAnArrayWithFailedTasks(t *testing.T) {
 		{ID: "7_2", State: slurm.Failed, EndedAt: &late, ExitCode: &one},
 		{ID: "7_3", State: slurm.Failed, EndedAt: &early, ExitCode: &two},
 		{ID: "7_4", State: slurm.Cancelled, EndedAt: &early},
-		{ID: "7_5", State: slurm.Running},
+		{ID: "7_5", State: slurm.Running, GPUs: 4, ElapsedS: 60},
 	}
 	queued, _ := slurm.Fold("7", past[4:]) // the queue lists only the task that runs
 	site := accountsSite{&opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{"7": queued}}, past}
@@ -92,6 +92,10 @@ func TestStatusOfAnArrayWithFailedTasks(t *testing.T) {
 	require.Contains(t, text, "1 CANCELLED, 1 COMPLETED, 2 FAILED, 1 RUNNING")
 	require.Contains(t, text, "7_3 (FAILED, exit code 2:0, 2026-06-11 10:00:00); 2 failed")
 	require.Contains(t, text, "diagnose 7_3")
+	require.Regexp(t, `GPUs \(running tasks\) +4\n`, text)
+	require.Regexp(t, `elapsed / limit \(one task\) +01:00\n`, text)
+	over, _ := slurm.Fold("7", past[:4])
+	require.Equal(t, "2:0", *over.ExitCode, "the exit code is that of the task that failed first")
 	require.Contains(t, opstest.Text(t, out, lang.ZH), "7_3（FAILED，退出码 2:0，2026-06-11 10:00:00）；共 2 个任务失败")
 }
 

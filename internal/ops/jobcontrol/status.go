@@ -148,7 +148,7 @@ var wayOut = map[string]string{"JobHeldUser": "release", "job requeued in held s
 // View shows the job as facts, the most asked ones first.
 func (o StatusOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{
-		Title:    fmt.Sprintf("%s  %s  %s", o.ID, o.Name, o.State),
+		Title:    fmt.Sprintf("%s  %s  %s", o.ID, o.Name, o.State.Word().In(l)),
 		Tone:     Tone(o.State),
 		Sections: []view.Section{{Text: told(o.RunBefore().In(l), o.Meaning, o.Preemption().In(l), o.Do), Facts: jobFacts(o.Job, l)}},
 	}
@@ -279,7 +279,7 @@ func jobFacts(j slurm.Job, l lang.Lang) (fs view.Facts) {
 	}
 	var tasks []string
 	for _, state := range slices.Sorted(maps.Keys(j.Tasks)) {
-		tasks = append(tasks, fmt.Sprintf("%d %s", j.Tasks[state], state))
+		tasks = append(tasks, fmt.Sprintf("%d %s", j.Tasks[state], state.Word().In(l)))
 	}
 	add("tasks", "任务", strings.Join(tasks, ", "))
 	add("failed first", "最先失败", firstFailed(j, l))
@@ -291,13 +291,21 @@ func jobFacts(j slurm.Job, l lang.Lang) (fs view.Facts) {
 	if len(j.Nodes) == 0 {
 		add("nodes requested", "申请节点数", strconv.Itoa(j.NumNodes))
 	}
-	add("GPUs", "GPU 数", strconv.Itoa(j.GPUs))
+	// Of an array, what tasks do not have together is that of one task.
+	one, gpus := lang.Text{}, lang.Text{}
+	if len(j.Tasks) > 0 {
+		one = lang.Text{EN: " (one task)", ZH: "（单个任务）"}
+		if gpus = one; j.Tasks[slurm.Running] > 0 {
+			gpus = lang.Text{EN: " (running tasks)", ZH: "（运行中的任务）"}
+		}
+	}
+	add("GPUs"+gpus.EN, "GPU 数"+gpus.ZH, strconv.Itoa(j.GPUs))
 	elapsed := ops.Duration(j.ElapsedS)
 	if j.TimeLimitS != nil {
 		elapsed += " / " + ops.Duration(*j.TimeLimitS)
 	}
 	if j.State != slurm.Ended || j.StartedAt != nil { // else it is not known
-		add("elapsed / limit", "已运行 / 时限", elapsed)
+		add("elapsed / limit"+one.EN, "已运行 / 时限"+one.ZH, elapsed)
 	}
 	if j.Restarts > 0 {
 		add("restarts", "重启次数", strconv.Itoa(j.Restarts))
@@ -309,13 +317,13 @@ func jobFacts(j slurm.Job, l lang.Lang) (fs view.Facts) {
 	if j.Restarts > 0 { // Slurm forgets when a job that it has put back was submitted
 		submitted.en, submitted.zh = "queued again", "重新排队时间"
 	}
-	for _, t := range []namedTime{submitted, {"started", "开始时间", j.StartedAt}, {"preempted", "抢占时间", j.PreemptedAt}, {"ended", "结束时间", j.EndedAt}} {
-		if t.at != nil && !(t.en == "started" && j.State == slurm.Cancelled && j.ElapsedS == 0) { // Slurm also gives a start time to a job that never ran
+	for _, t := range []namedTime{submitted, {"started" + one.EN, "开始时间" + one.ZH, j.StartedAt}, {"preempted", "抢占时间", j.PreemptedAt}, {"ended" + one.EN, "结束时间" + one.ZH, j.EndedAt}} {
+		if t.at != nil && !(strings.HasPrefix(t.en, "started") && j.State == slurm.Cancelled && j.ElapsedS == 0) { // Slurm also gives a start time to a job that never ran
 			add(t.en, t.zh, t.at.Local().Format(time.DateTime))
 		}
 	}
 	if j.ExitCode != nil && j.State.Ended() {
-		add("exit code", "退出码", *j.ExitCode)
+		add("exit code"+one.EN, "退出码"+one.ZH, *j.ExitCode)
 	}
 	add("output", "标准输出", j.Stdout)
 	if j.Stderr != j.Stdout {

@@ -139,7 +139,7 @@ func (p *waitReporter) look(ctx context.Context, c *ops.Call, out *WaitOut) {
 			}
 		}
 	}
-	line := string(out.State)
+	line := out.State.Word().In(c.Lang)
 	if why := out.Why(); out.State != slurm.Running && why != "" {
 		line += " (" + why + ")"
 	}

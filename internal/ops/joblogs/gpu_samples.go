@@ -37,7 +37,7 @@ func sampleGPUs(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job, i
 		return nil, err
 	}
 	if j.State != slurm.Running {
-		return nil, &ops.Error{Code: ops.Failed, Field: "job", Message: lang.Text{EN: "job %s is %s: only a running job uses GPUs", ZH: "作业 %s 处于 %s：只有运行中的作业在使用 GPU"}.With(j.ID, j.State)}
+		return nil, &ops.Error{Code: ops.Failed, Field: "job", Message: lang.Text{EN: "job %s is %s: only a running job uses GPUs", ZH: "作业 %s 处于 %s：只有运行中的作业在使用 GPU"}.With(j.ID, j.State.Word())}
 	}
 	argv := append([]string{"bash", "-c", `n=$1 pause=$2; shift 2; for ((i = 0; i < n; i++)); do ((i == 0)) || sleep "$pause"; "$@" || exit; done`, "sample", strconv.Itoa(times), strconv.Itoa(in.Sample)}, metrics.GPUQuery...)
 	var said []slurm.NodeOutput

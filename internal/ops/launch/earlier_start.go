@@ -35,7 +35,7 @@ type EarlierStep struct {
 func TryEarlierStart(ctx context.Context, c *ops.Call, cl ops.Cluster, j slurm.Job) (*EarlierOut, error) {
 	if j.State != slurm.Pending {
 		return nil, ops.InputError("earlier",
-			lang.Text{EN: "job %s is %s: only a waiting job could start earlier", ZH: "作业 %s 处于 %s：只有排队中的作业才谈得上提前启动"}.With(j.ID, j.State),
+			lang.Text{EN: "job %s is %s: only a waiting job could start earlier", ZH: "作业 %s 处于 %s：只有排队中的作业才谈得上提前启动"}.With(j.ID, j.State.Word()),
 			lang.Text{EN: "leave it out", ZH: "请去掉"})
 	}
 	cl, err := actingFor(c, cl, j.User)
