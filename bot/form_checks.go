@@ -24,7 +24,6 @@ import (
 
 var (
 	textFits     = lang.Text{EN: "✅ No problems found", ZH: "✅ 检查通过"}
-	textFormGPUs = lang.Text{EN: "%d × %d GPUs", ZH: "%d × %d GPU"}
 	textFormCost = lang.Text{EN: "%s at most", ZH: "最多 %s"}
 	textToLimit  = lang.Text{EN: "as long as the partition allows", ZH: "时长为分区上限"}
 	textNoEnd    = lang.Text{EN: "WITHOUT A TIME LIMIT", ZH: "没有时间限制"}
@@ -68,7 +67,7 @@ func (b *Bot) judgeOnCluster(ctx context.Context, c *ops.Call, op ops.Op, in lau
 	if full, err := launch.Resolve(c, in.SpecIn); err == nil {
 		full = full.WithDefaults()
 		s.Partition, s.Account, s.QOS = full.Partition, full.Account, full.QOS
-		size := fmt.Sprintf(textFormGPUs.In(c.Lang), *full.Nodes, *full.GPUsPerNode)
+		size := fmt.Sprintf("%d × %s", *full.Nodes, ops.Counted(*full.GPUsPerNode, "GPU").In(c.Lang))
 		cost := textToLimit.In(c.Lang)
 		if d, ok := slurm.ParseDuration(full.Time); full.Time != "" && (!ok || d <= 0) {
 			cost = textNoEnd.In(c.Lang)

@@ -23,8 +23,8 @@ var (
 	textNeedsYou  = lang.Text{EN: "What needs you", ZH: "需要您处理"}
 	textNoneNeed  = lang.Text{EN: "Nothing: no job of yours that is followed here has failed without somebody who looks after it, and no request waits for you.", ZH: "没有：在这里关注的作业中没有您无人处理的失败，也没有等待您审批的请求。"}
 	textRequests  = lang.Text{EN: "📋 %s asks for %s, until %s", ZH: "📋 %s 申请 %s，截止 %s"}
-	textFree      = lang.Text{EN: "%d of %d GPUs free in %s", ZH: "%[3]s：%[1]d / %[2]d 张 GPU 空闲"}
-	textFull      = lang.Text{EN: "%s is full (%d GPUs)", ZH: "%s：%d 张 GPU 全部占用"}
+	textFree      = lang.Text{EN: "%d of %s free in %s", ZH: "%[3]s：%[1]d / %[2]s 空闲"}
+	textFull      = lang.Text{EN: "%s is full (%s)", ZH: "%s：%s 全部占用"}
 	textNextNode  = lang.Text{EN: "%s: a node in about %s", ZH: "%s，约 %s后有节点"}
 	textPartition = lang.Text{EN: "%s is down", ZH: "%s：分区已关闭"}
 	textNodesOut  = lang.Text{EN: "%d nodes take no jobs: %s", ZH: "%d 个节点不接受作业：%s"}
@@ -90,13 +90,13 @@ func (b *Bot) clusterSummary(ctx context.Context, c *ops.Call, cluster string) [
 		case !p.Up:
 			parts = append(parts, fmt.Sprintf(textPartition.In(c.Lang), p.Name))
 		case p.TotalGPUs > 0 && p.FreeGPUs == 0:
-			said := fmt.Sprintf(textFull.In(c.Lang), p.Name, p.TotalGPUs)
+			said := textFull.With(p.Name, ops.Counted(p.TotalGPUs, "GPU")).In(c.Lang)
 			if wait := waits[p.Name]; wait > 0 {
 				said = fmt.Sprintf(textNextNode.In(c.Lang), said, lang.Span(wait).In(c.Lang))
 			}
 			parts = append(parts, said)
 		case p.TotalGPUs > 0:
-			parts = append(parts, fmt.Sprintf(textFree.In(c.Lang), p.FreeGPUs, p.TotalGPUs, p.Name))
+			parts = append(parts, textFree.With(p.FreeGPUs, ops.Counted(p.TotalGPUs, "GPU"), p.Name).In(c.Lang))
 		}
 	}
 	var bs []slack.Block

@@ -20,9 +20,6 @@ var (
 	textPlace      = lang.Text{EN: ", place %d", ZH: "，第 %d 位"}
 	textOn         = lang.Text{EN: " on %s", ZH: "，节点 %s"}
 	textAfter      = lang.Text{EN: " after %s", ZH: "，历时 %s"}
-	textGPUs       = lang.Text{EN: "GPUs", ZH: "GPU"}
-	textOneNode    = lang.Text{EN: "1 node", ZH: "1 个节点"}
-	textManyNodes  = lang.Text{EN: "%d nodes", ZH: "%d 个节点"}
 	textApproved   = lang.Text{EN: "approved by <@%s>", ZH: "审批：<@%s>"}
 	textCancelled  = lang.Text{EN: "cancelled by <@%s>", ZH: "取消：<@%s>"}
 	textSubmitted  = lang.Text{EN: "submitted %s", ZH: "提交于 %s"}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
@@ -104,11 +105,9 @@ func size(j slurm.Job, l lang.Lang) string {
 	case nodes == 0:
 		return ""
 	case j.GPUs > 0 && j.GPUs%nodes == 0:
-		return fmt.Sprintf("%d × %d %s", nodes, j.GPUs/nodes, textGPUs.In(l))
-	case nodes == 1:
-		return textOneNode.In(l)
+		return fmt.Sprintf("%d × %s", nodes, ops.Counted(j.GPUs/nodes, "GPU").In(l))
 	}
-	return fmt.Sprintf(textManyNodes.In(l), nodes)
+	return ops.Counted(nodes, "node").In(l)
 }
 
 // Headline is the card in one line, for a notification and for lists: the state, the name, the

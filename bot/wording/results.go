@@ -9,6 +9,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
+	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
@@ -20,22 +21,21 @@ import (
 
 var (
 	textHadEnded   = lang.Text{EN: "%s had ended already: %s", ZH: "%s 此前已结束：%s"}
-	textNodesAll   = lang.Text{EN: "%d nodes", ZH: "%d 个节点"}
 	textPartitions = lang.Text{EN: "Partitions", ZH: "分区"}
 	textNodesTitle = lang.Text{EN: "Nodes by partition", ZH: "各分区节点"}
 	textDefault    = lang.Text{EN: "the default", ZH: "默认"}
 	textDown       = lang.Text{EN: "takes no jobs", ZH: "不接受作业"}
-	textFreeHere   = lang.Text{EN: "%d of %d GPUs free", ZH: "%d / %d 张 GPU 空闲"}
-	textGPUsANode  = lang.Text{EN: "%d GPUs a node", ZH: "每节点 %d 张 GPU"}
+	textFreeHere   = lang.Text{EN: "%d of %s free", ZH: "%d / %s 空闲"}
+	textGPUsANode  = lang.Text{EN: "%s a node", ZH: "每节点 %s"}
 	textAtMost     = lang.Text{EN: "at most %s", ZH: "时限 %s"}
-	textNodesAJob  = lang.Text{EN: "at most %d nodes a job", ZH: "每作业最多 %d 个节点"}
+	textNodesAJob  = lang.Text{EN: "at most %s a job", ZH: "每作业最多 %s"}
 	nodeCountWord  = []struct {
 		of   func(slurm.Partition) int
 		word lang.Text
 	}{
-		{func(p slurm.Partition) int { return p.Idle }, lang.Text{EN: "%d nodes idle", ZH: "%d 个节点空闲"}},
-		{func(p slurm.Partition) int { return p.Allocated }, lang.Text{EN: "%d in use", ZH: "%d 个使用中"}},
-		{func(p slurm.Partition) int { return p.Other }, lang.Text{EN: "%d out of service", ZH: "%d 个不可用"}},
+		{func(p slurm.Partition) int { return p.Idle }, lang.Text{EN: "%s idle", ZH: "%s空闲"}},
+		{func(p slurm.Partition) int { return p.Allocated }, lang.Text{EN: "%s in use", ZH: "%s使用中"}},
+		{func(p slurm.Partition) int { return p.Other }, lang.Text{EN: "%s out of service", ZH: "%s不可用"}},
 	}
 )
 
@@ -53,11 +53,11 @@ func nodeCounts(p slurm.Partition, l lang.Lang) string {
 	var parts []string
 	for _, w := range nodeCountWord {
 		if n := w.of(p); n > 0 {
-			parts = append(parts, fmt.Sprintf(w.word.In(l), n))
+			parts = append(parts, w.word.With(ops.Counted(n, "node")).In(l))
 		}
 	}
 	if len(parts) == 0 {
-		return fmt.Sprintf(textNodesAll.In(l), p.Total)
+		return ops.Counted(p.Total, "node").In(l)
 	}
 	return strings.Join(parts, ", ")
 }
@@ -75,11 +75,11 @@ func partitionLine(p slurm.Partition, free string, l lang.Lang) string {
 	add(textDown.In(l), !p.Up)
 	add(free, free != "")
 	add(nodeCounts(p, l), true)
-	add(fmt.Sprintf(textGPUsANode.In(l), p.GPUs), p.GPUs > 0)
+	add(textGPUsANode.With(ops.Counted(p.GPUs, "GPU")).In(l), p.GPUs > 0)
 	if p.TimeLimitS != nil {
 		add(fmt.Sprintf(textAtMost.In(l), lang.Span(time.Duration(*p.TimeLimitS)*time.Second).In(l)), true)
 	}
-	add(fmt.Sprintf(textNodesAJob.In(l), p.MaxNodes), p.MaxNodes > 0)
+	add(textNodesAJob.With(ops.Counted(p.MaxNodes, "node")).In(l), p.MaxNodes > 0)
 	add(strings.Join(p.Features, ", "), len(p.Features) > 0)
 	return strings.Join(parts, " · ")
 }
@@ -109,7 +109,7 @@ func nodesDoc(o fleet.NodesOut, l lang.Lang) view.Doc {
 	for _, p := range o.Partitions {
 		free := ""
 		if p.TotalGPUs > 0 {
-			free = fmt.Sprintf(textFreeHere.In(l), p.FreeGPUs, p.TotalGPUs)
+			free = textFreeHere.With(p.FreeGPUs, ops.Counted(p.TotalGPUs, "GPU")).In(l)
 		}
 		lines = append(lines, partitionLine(p.Partition, free, l))
 	}

@@ -24,7 +24,7 @@ type policyAnswer struct {
 var (
 	textHeld = lang.Text{EN: "%s: held for an operator", ZH: "%s：需要管理员审批"}
 	textFree = lang.Text{EN: "%s: needs nobody's approval", ZH: "%s：无需审批"}
-	textMost = lang.Text{EN: "at most %d GPUs at once, %s GPU hours", ZH: "最多同时 %d 张 GPU，%s GPU 小时"}
+	textMost = lang.Text{EN: "at most %s at once, %s GPU hours", ZH: "最多同时 %s，%s GPU 小时"}
 )
 
 // A policyIn names the specifications to judge.
@@ -62,7 +62,7 @@ func policyTest(ctx context.Context, sh *shell, in policyIn) error {
 			return err
 		}
 		a := policyAnswer{File: file, Use: use, Held: []string{}}
-		s := view.Section{Heading: textFree.With(file).In(sh.lang), Text: textMost.With(use.GPUs, hoursOf(use.GPUHours)).In(sh.lang)}
+		s := view.Section{Heading: textFree.With(file).In(sh.lang), Text: textMost.With(ops.Counted(use.GPUs, "GPU"), hoursOf(use.GPUHours)).In(sh.lang)}
 		for _, why := range cfg.Slack.Approval.Over(use) {
 			a.Held = append(a.Held, why.EN)
 			s.Items = append(s.Items, why.In(sh.lang))

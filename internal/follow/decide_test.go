@@ -147,16 +147,16 @@ func TestARetryKeepsEnoughNodes(t *testing.T) {
 		"more than there are":   {nodes: 5, bad: []string{"gpu2"}, wantAvoid: []string{"gpu2"}},
 		"in service": {
 			nodes: 3, exclude: "gpu9", bad: []string{"gpu2"},
-			why:   "not submitted again: without gpu2 only 2 of 3 nodes are left, and the job needs 3. `submit --from 77` runs it again once they are repaired; `submit --from 77 --exclude gpu[2,9] --nodes 2` does so now with fewer",
+			why:   "not submitted again: without gpu2 too few nodes are left: 2 of 3, and the job needs 3. `submit --from 77` runs it again once they are repaired; `submit --from 77 --exclude gpu[2,9] --nodes 2` does so now with fewer",
 			whyZH: "排除 gpu2 后 3 个节点只剩 2 个，而作业需要 3 个。修复后用 `submit --from 77` 再次运行；或现在就用更少的节点：`submit --from 77 --exclude gpu[2,9] --nodes 2`",
 		},
 		"down, and to be avoided": {
 			nodes: 3, down: "gpu2", bad: []string{"gpu2"}, unwanted: []string{"gpu2"},
-			why: "not submitted again: without gpu2 only 2 of 3 nodes are left, and the job needs 3. `submit --from 77` runs it again once they are repaired; `submit --from 77 --exclude gpu2 --nodes 2` does so now with fewer",
+			why: "not submitted again: without gpu2 too few nodes are left: 2 of 3, and the job needs 3. `submit --from 77` runs it again once they are repaired; `submit --from 77 --exclude gpu2 --nodes 2` does so now with fewer",
 		},
 		"all of them": {
 			nodes: 1, bad: []string{"gpu1", "gpu2", "gpu3"},
-			why:   "not submitted again: without gpu[1-3] only 0 of 3 nodes are left, and the job needs 1. `submit --from 77` runs it again once they are repaired",
+			why:   "not submitted again: without gpu[1-3] too few nodes are left: 0 of 3, and the job needs 1. `submit --from 77` runs it again once they are repaired",
 			whyZH: "修复后用 `submit --from 77` 再次运行",
 		},
 	} {
@@ -178,7 +178,7 @@ func TestARetryWithTooFewNodesIsNotMade(t *testing.T) {
 	n := News{Job: l.job, Report: &report.Report{Class: outcome.GPUHardware, RootLine: "Xid 79", Retry: true, ExcludeNodes: []string{"gpu2"}}}
 	l.f.recover(t.Context(), l.st, &n)
 	require.Empty(t, n.Next)
-	require.Contains(t, n.Why.EN, "not submitted again: without gpu2 only 2 of 3 nodes are left")
+	require.Contains(t, n.Why.EN, "not submitted again: without gpu2 too few nodes are left: 2 of 3")
 	require.NotContains(t, n.Why.EN, "could not be submitted")
 }
 

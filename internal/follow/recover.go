@@ -230,7 +230,7 @@ func leaveEnough(ctx context.Context, c *ops.Call, s job.Spec, bad, unwanted []s
 		return avoid, awaited, why
 	}
 	why = lang.Text{
-		EN: "not submitted again: without %s only %d of %d nodes are left, and the job needs %d. `submit --from %s` runs it again once they are repaired",
+		EN: "not submitted again: without %s too few nodes are left: %d of %d, and the job needs %d. `submit --from %s` runs it again once they are repaired",
 		ZH: "未再次提交：排除 %s 后 %[3]d 个节点只剩 %[2]d 个，而作业需要 %[4]d 个。修复后用 `submit --from %[5]s` 再次运行",
 	}.With(hostlist.Compress(bad), left, all, *full.Nodes, id)
 	if left > 0 {

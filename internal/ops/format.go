@@ -18,6 +18,7 @@ var counted = map[string][2]lang.Text{
 	"job":     {{EN: "%d job", ZH: "%d 个作业"}, {EN: "%d jobs", ZH: "%d 个作业"}},
 	"log":     {{EN: "%d log", ZH: "%d 个日志"}, {EN: "%d logs", ZH: "%d 个日志"}},
 	"line":    {{EN: "%d line", ZH: "%d 行"}, {EN: "%d lines", ZH: "%d 行"}},
+	"file":    {{EN: "%d file", ZH: "%d 个文件"}, {EN: "%d files", ZH: "%d 个文件"}},
 	"path":    {{EN: "%d path", ZH: "%d 个路径"}, {EN: "%d paths", ZH: "%d 个路径"}},
 	"process": {{EN: "%d process", ZH: "%d 个进程"}, {EN: "%d processes", ZH: "%d 个进程"}},
 	"failure": {{EN: "%d failure", ZH: "%d 次故障"}, {EN: "%d failures", ZH: "%d 次故障"}},

@@ -89,7 +89,7 @@ func (s *search) addReasons(o *Option) {
 			add("TP %d stays within a node of %d GPUs, where NVLink carries it", "TP %d 限制在 %d 卡的节点内，由 NVLink 承载", o.TP, s.perNode)
 		}
 	} else {
-		add("TP 1: no communication within a layer (the node has %d GPUs)", "TP 1：层内没有通信（每节点 %d 卡）", s.perNode)
+		add("TP 1: no communication within a layer (GPUs of a node: %d)", "TP 1：层内没有通信（每节点 %d 卡）", s.perNode)
 	}
 	if o.PP > 1 {
 		bubble := 100 * float64(o.PP-1) / float64(max(o.VPP, 1)*o.Microbatches)

@@ -26,7 +26,7 @@ func ForShell(s Spec, o Options, nodes []string) ([]string, error) {
 		return nil, err
 	}
 	if len(nodes) > 0 && len(nodes) != *s.Nodes {
-		return nil, FieldErrors{{Field: "nodes", Value: fmt.Sprint(*s.Nodes), Msg: phrase("does not match the %d nodes named", "与给出的 %d 个节点名不一致", len(nodes)), Fix: phrase("name as many nodes", "请给出同样数目的节点名")}}
+		return nil, FieldErrors{{Field: "nodes", Value: fmt.Sprint(*s.Nodes), Msg: phrase("does not match the number of nodes named: %d", "与给出的 %d 个节点名不一致", len(nodes)), Fix: phrase("name as many nodes", "请给出同样数目的节点名")}}
 	}
 	commands := make([]string, *s.Nodes)
 	for node := range commands {

@@ -71,7 +71,7 @@ func typeIn(t *testing.T, command string) []call {
 func TestCommandsToTypeSayWhatIsMissing(t *testing.T) {
 	spec := byHand()["plain"]
 	_, err := job.ForShell(spec, job.Options{}, []string{"gpu1"})
-	require.ErrorContains(t, err, "does not match the 1 nodes named")
+	require.ErrorContains(t, err, "does not match the number of nodes named: 1")
 	spec.Container = job.Container{Runtime: job.Pyxis, Image: "/a.sqsh"}
 	_, err = job.ForShell(spec, job.Options{}, nil)
 	require.ErrorContains(t, err, "use enroot")

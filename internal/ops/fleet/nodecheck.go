@@ -181,10 +181,10 @@ func (o *NodeCheckOut) finish(names []string) {
 
 // View lists the odd nodes with what is wrong, and the tests that could not be run.
 func (o NodeCheckOut) View(l lang.Lang) view.Doc {
-	d := view.Doc{Tone: view.Good, Title: fmt.Sprintf(lang.Text{EN: "%d nodes are fine", ZH: "%d 个节点正常"}.In(l), len(o.Nodes))}
+	d := view.Doc{Tone: view.Good, Title: lang.Text{EN: "nothing odd on %s", ZH: "%s正常"}.With(ops.Counted(len(o.Nodes), "node")).In(l)}
 	if len(o.Odd) > 0 {
 		d.Tone = view.Bad
-		d.Title = fmt.Sprintf(lang.Text{EN: "%d of %d nodes are odd: %s", ZH: "%[2]d 个节点中有 %[1]d 个异常：%[3]s"}.In(l), len(o.Odd), len(o.Nodes), o.Exclude)
+		d.Title = lang.Text{EN: "odd: %d of %s: %s", ZH: "%[2]s中有 %[1]d 个异常：%[3]s"}.With(len(o.Odd), ops.Counted(len(o.Nodes), "node"), o.Exclude).In(l)
 		d.Sections = append(d.Sections, view.Section{Text: lang.Text{EN: "Leave them out: ", ZH: "排除："}.In(l) + "--exclude " + o.Exclude})
 		d.Next = []string{"avoid " + o.Exclude}
 	}

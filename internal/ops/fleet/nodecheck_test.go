@@ -108,7 +108,7 @@ func TestNodeCheckOnSlurm(t *testing.T) {
 		require.Positive(t, n.Measured["allreduce"])
 	}
 	says := opstest.Text(t, o, lang.EN)
-	require.Contains(t, says, "4 nodes are fine")
+	require.Contains(t, says, "nothing odd on 4 nodes")
 	require.Contains(t, says, "CUDA, GPU memory, matrix product (gpu[1-4]): no GPU was asked for")
 	require.Contains(t, opstest.Text(t, o, lang.ZH), "未能测试")
 

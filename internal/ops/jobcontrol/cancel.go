@@ -346,7 +346,7 @@ func (o CancelOut) View(l lang.Lang) view.Doc {
 		}
 		if failed > 0 {
 			d.Tone = view.Bad
-			d.Title = fmt.Sprintf(lang.Text{EN: "%d of %d jobs cancelled", ZH: "已取消 %d / %d 个作业"}.In(l), len(o.Jobs)-failed, len(o.Jobs))
+			d.Title = lang.Text{EN: "%d of %s cancelled", ZH: "已取消 %d / %s"}.With(len(o.Jobs)-failed, ops.Counted(len(o.Jobs), "job")).In(l)
 		}
 		d.Sections = []view.Section{s}
 		if text := o.left().In(l); text != "" {

@@ -354,9 +354,9 @@ func IdleAlarm(idle slurm.IdleAllocation) Alarm {
 	return Alarm{
 		ID: "idle", Job: idle.Job.ID, Node: strings.Join(idle.Job.Nodes, ","),
 		What: lang.Text{
-			EN: "Has held %d GPUs for %s without a running step: %.1f GPU hours.",
-			ZH: "占用 %d 张 GPU 已 %s 而没有运行任何步骤：%.1f GPU 小时。",
-		}.With(idle.Job.GPUs, inWords(s), idle.GPUHours),
+			EN: "Has held %s for %s without a running step: %.1f GPU hours.",
+			ZH: "占用 %s 已 %s 而没有运行任何步骤：%.1f GPU 小时。",
+		}.With(ops.Counted(idle.Job.GPUs, "GPU"), inWords(s), idle.GPUHours),
 		Fix: lang.Text{
 			EN: "`cancel %s` gives the nodes back.",
 			ZH: "`cancel %s` 可归还节点。",

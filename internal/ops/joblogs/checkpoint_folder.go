@@ -186,7 +186,7 @@ func (o CheckpointFolderOut) View(l lang.Lang) view.Doc {
 	if o.Saved.TP > 0 {
 		add("saved with", "保存时的布局", o.Saved.Words())
 	}
-	add("size", "大小", fmt.Sprintf(lang.Text{EN: "%s in %d files", ZH: "%s，%d 个文件"}.In(l), ops.Bytes(o.Bytes), o.Files))
+	add("size", "大小", lang.Text{EN: "%s in %s", ZH: "%s，%s"}.With(ops.Bytes(o.Bytes), ops.Counted(o.Files, "file")).In(l))
 	if o.Parameters > 0 {
 		add("parameters", "参数量", lang.Text{EN: "%s in %d tensors", ZH: "%s，%d 个张量"}.With(parametersWords(o.Parameters), o.Tensors).In(l))
 	}

@@ -183,7 +183,7 @@ func setNodes(s job.Spec, gpus int, site job.Site) (job.Spec, error) {
 	}
 	if gpus%per != 0 {
 		return s, ops.InputError("gpus",
-			lang.Text{EN: "%d GPUs do not fill nodes of %d", ZH: "%d 张 GPU 无法用满每节点 %d 张的节点"}.With(gpus, per),
+			lang.Text{EN: "%s cannot fill nodes of %d", ZH: "%s无法用满每节点 %d 块的节点"}.With(ops.Counted(gpus, "GPU"), per),
 			lang.Text{EN: "a multiple of %d", ZH: "%d 的倍数"}.With(per))
 	}
 	nodes := gpus / per

@@ -67,7 +67,7 @@ func (r *Remedy) keepEnoughNodes(ctx context.Context, c *ops.Call, cluster strin
 		return nil
 	}
 	said := lang.Text{
-		EN: "without %s only %d of %d nodes are left, too few for the job",
+		EN: "without %s too few nodes are left for the job: %d of %d",
 		ZH: "排除 %s 后 %[3]d 个节点只剩 %[2]d 个，不够该作业使用",
 	}.With(r.Spec.Exclude, left, all)
 	r.Changes = slices.DeleteFunc(r.Changes, func(l lang.Text) bool { return l == excluded(r.Spec.Exclude) })

@@ -196,7 +196,7 @@ func TestNodesAreLeftOutWhereEnoughRemain(t *testing.T) {
 	broken := report.Report{Class: outcome.GPUHardware, Retry: true, ExcludeNodes: []string{"gpu3"}}
 	patch, err := PatchFor(t.Context(), c, "test", "4711", broken)
 	require.Nil(t, patch)
-	require.Contains(t, lang.Said(err).EN, "without gpu3 only 3 of 4 nodes are left, too few for the job")
+	require.Contains(t, lang.Said(err).EN, "without gpu3 too few nodes are left for the job: 3 of 4")
 	require.Contains(t, lang.Said(err).ZH, "排除 gpu3 后 4 个节点只剩 3 个")
 
 	both := report.Report{Class: outcome.PortInUse, Retry: true, ExcludeNodes: []string{"gpu3"}}
@@ -204,7 +204,7 @@ func TestNodesAreLeftOutWhereEnoughRemain(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, patch.Spec.Exclude, "the other change stays")
 	require.NotNil(t, patch.Spec.MasterPort)
-	require.Contains(t, strings.Join(patch.Changes, "\n"), "without gpu3 only 3 of 4 nodes are left")
+	require.Contains(t, strings.Join(patch.Changes, "\n"), "without gpu3 too few nodes are left for the job: 3 of 4")
 	require.NotContains(t, strings.Join(patch.Changes, "\n"), "exclude: gpu3")
 	r, ok, err := RemedyFor(t.Context(), c, "test", "4711", both)
 	require.NoError(t, err)

@@ -83,7 +83,7 @@ func allocationFor(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.Jo
 	}
 	if held.State != slurm.Running || len(held.Nodes) == 0 {
 		return nil, s, ops.InputError("into",
-			lang.Text{EN: "job %s is %s and has no nodes", ZH: "作业 %s 处于 %s，没有节点"}.With(id, held.State),
+			lang.Text{EN: "job %s is %s and has no nodes", ZH: "作业 %s 处于 %s，没有节点"}.With(id, held.State.Word()),
 			lang.Text{EN: "take nodes first: `megatron-ops render --for session` shows how, with salloc --no-shell", ZH: "请先申请节点：`megatron-ops render --for session` 会给出 salloc --no-shell 的用法"})
 	}
 	nodes := len(held.Nodes)
@@ -92,7 +92,7 @@ func allocationFor(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.Jo
 	}
 	if *s.Nodes != nodes {
 		return nil, s, ops.InputError("nodes",
-			lang.Text{EN: "%d nodes are requested, and job %s has %d", ZH: "要求 %d 个节点，而作业 %s 有 %d 个"}.With(*s.Nodes, id, nodes),
+			lang.Text{EN: "this asks for %s, and job %s has %d", ZH: "要求 %s，而作业 %s 有 %d 个"}.With(ops.Counted(*s.Nodes, "node"), id, nodes),
 			lang.Text{EN: "nodes: %d, or leave it out", ZH: "nodes: %d，或去掉它"}.With(nodes))
 	}
 	gpus := held.GPUs / nodes

@@ -109,7 +109,7 @@ func TestAnAllocationMustBeOnesOwnAndFit(t *testing.T) {
 		"another's":     {into("9", "--yes"), ops.NotAllowed, "belongs to bob"},
 		"unknown":       {into("4", "--yes"), ops.NotFound, "not known"},
 		"no id":         {into("x", "--yes"), ops.BadInput, "is not a job id"},
-		"other size":    {into("5", "--yes"), ops.BadInput, "2 nodes are requested, and job 5 has 4"},
+		"other size":    {into("5", "--yes"), ops.BadInput, "this asks for 2 nodes, and job 5 has 4"},
 		"too many GPUs": {into("7", "--yes", "--gpus-per-node", "16"), ops.BadInput, "job 7 has 8"},
 		"an array":      {into("7", "--yes", "--array", "1-3"), ops.BadInput, "does not go together with into"},
 	} {
@@ -164,7 +164,7 @@ func TestAStepIsAsLargeAsItsAllocation(t *testing.T) {
 		"fewer GPUs than it has":        {slurm.Job{Nodes: []string{"a", "b"}, GPUs: 16}, []string{"--gpus-per-node", "4"}, "2 nodes, 8 GPUs", ""},
 		"more GPUs than it has":         {slurm.Job{Nodes: []string{"a", "b"}, GPUs: 8}, []string{"--gpus-per-node", "8"}, "", "8 GPUs per node are requested, and job 3 has 4"},
 		"one whose GPUs are not told":   {slurm.Job{Nodes: []string{"a", "b"}}, []string{"--gpus-per-node", "8"}, "2 nodes, 16 GPUs", ""},
-		"more nodes than it has":        {slurm.Job{Nodes: []string{"a"}, GPUs: 8}, []string{"--nodes", "2"}, "", "2 nodes are requested, and job 3 has 1"},
+		"more nodes than it has":        {slurm.Job{Nodes: []string{"a"}, GPUs: 8}, []string{"--nodes", "2"}, "", "this asks for 2 nodes, and job 3 has 1"},
 		"one that runs and has no node": {slurm.Job{}, nil, "", "job 3 is RUNNING and has no nodes"},
 	} {
 		c, h := callWithAllocation(t)

@@ -296,7 +296,7 @@ func (o SyncOut) question() lang.Text {
 // View shows the difference.
 func (o SyncOut) View(l lang.Lang) view.Doc {
 	place := o.Cluster + ":" + o.To
-	d := view.Doc{Tone: view.Good, Title: lang.Text{EN: "%s is as it is here: %d files", ZH: "%s 与本机一致：%d 个文件"}.With(place, o.Same).In(l)}
+	d := view.Doc{Tone: view.Good, Title: lang.Text{EN: "%s is as it is here: %s", ZH: "%s 与本机一致：%s"}.With(place, ops.Counted(o.Same, "file")).In(l)}
 	switch {
 	case o.Brought:
 		d.Title = lang.Text{EN: "brought to %s: %s", ZH: "已传到 %s：%s"}.With(place, o.summary()).In(l)

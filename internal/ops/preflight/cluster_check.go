@@ -75,7 +75,7 @@ func testOnly(ctx context.Context, c *ops.Call, cl ops.Cluster, s job.Spec, sc j
 			if left > 0 {
 				row.fix = lang.Text{EN: "exclude fewer nodes, or ask for at most %d", ZH: "减少排除的节点，或最多申请 %d 个"}.With(left)
 			}
-			said = phrase("it leaves %d of %d nodes, and the job asks for %d", "排除后 %[2]d 个节点只剩 %[1]d 个，而作业申请 %[3]d 个", left, all, *s.Nodes)
+			said = phrase("it leaves %d of %s, and the job asks for %d", "排除后 %[2]s只剩 %[1]d 个，而作业申请 %[3]d 个", left, ops.Counted(all, "node"), *s.Nodes)
 			return []rules.Problem{row.problem(said, c.Lang)}
 		}
 		if err != nil || slices.ContainsFunc(nodes, func(n slurm.Node) bool { return !n.Usable() }) {

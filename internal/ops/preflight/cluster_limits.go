@@ -24,7 +24,7 @@ func (r *request) checkAdmission(allows []slurm.PartitionLimits, mine []slurm.As
 				phrase("qos: one of %s", "qos：%s 之一", strings.Join(p.QOS, ", ")))
 		}
 		if n := *r.spec.Nodes; p.MinNodes > 1 && n < p.MinNodes {
-			r.add("partition-nodes", "nodes", phrase("%d nodes are fewer than %s gives to one job: %d", "%d 个节点少于分区 %s 单个作业的下限 %d", n, p.Name, p.MinNodes),
+			r.add("partition-nodes", "nodes", phrase("%s is fewer than %s gives to one job: %d", "%s少于分区 %s 单个作业的下限 %d", ops.Counted(n, "node"), p.Name, p.MinNodes),
 				phrase("nodes: %d at least, or another partition", "nodes 至少 %d，或换分区", p.MinNodes))
 		}
 		if n := r.spec.CPUsPerTask; n != nil && p.MaxCPUs > 0 && *n > p.MaxCPUs {

@@ -27,7 +27,7 @@ var launchRules = []documentRule{
 			return phrase("--ntasks-per-node=%d starts the launcher %d times on each node", "--ntasks-per-node=%d 会在每个节点上启动 %d 次启动器", n, n)
 		}
 		if n, ok := wholeNumber(s.SrunArgs, "--ntasks"); ok && n != *s.Nodes {
-			return phrase("--ntasks=%d, and the job has %d nodes", "--ntasks=%d，而作业有 %d 个节点", n, *s.Nodes)
+			return phrase("--ntasks=%d, and the job has %s", "--ntasks=%d，而作业有 %s", n, ops.Counted(*s.Nodes, "node"))
 		}
 		return lang.Text{}
 	}},
@@ -40,14 +40,14 @@ var launchRules = []documentRule{
 	{id: "nnodes-match-allocation", field: "launcher_argv", check: func(_ *ops.Call, s job.Spec) lang.Text {
 		for _, words := range [][]string{s.LauncherArgv, s.SrunArgs} {
 			if n, ok := wholeNumber(words, "--nnodes", "--num_machines", "--num-machines", "--nodes"); ok && n != *s.Nodes {
-				return phrase("%d nodes are written, and the job has %d", "写的是 %d 个节点，而作业有 %d 个", n, *s.Nodes)
+				return phrase("written for %s, and the job has %d", "写的是 %s，而作业有 %d 个", ops.Counted(n, "node"), *s.Nodes)
 			}
 		}
 		return lang.Text{}
 	}},
 	{id: "nproc-match-gpus", field: "launcher_argv", check: func(_ *ops.Call, s job.Spec) lang.Text {
 		if n, ok := wholeNumber(s.LauncherArgv, "--nproc-per-node", "--nproc_per_node", "--num_gpus"); ok && n != *s.GPUsPerNode {
-			return phrase("%d workers on a node, and %d GPUs", "每节点 %d 个进程，而有 %d 张 GPU", n, *s.GPUsPerNode)
+			return phrase("%s on a node, and %s", "每节点 %s，而有 %s", ops.Counted(n, "process"), ops.Counted(*s.GPUsPerNode, "GPU"))
 		}
 		return lang.Text{}
 	}},
@@ -63,7 +63,7 @@ var launchRules = []documentRule{
 	{id: "world-size-counts-gpus", field: "launcher_argv", check: func(_ *ops.Call, s job.Spec) lang.Text {
 		for _, words := range [][]string{s.LauncherArgv, s.Args} {
 			if v, _ := megatron.ValueOf(words, "--world-size", "--world_size", "--num_processes", "--num-processes"); strings.Contains(v, "SLURM_NTASKS") || strings.Contains(v, "SLURM_NNODES") {
-				return phrase("%s counts tasks or nodes, and the job has %d ranks", "%s 数的是任务或节点，而作业有 %d 个 rank", v, s.WorldSize())
+				return phrase("%s counts tasks or nodes, and the job has %s", "%s 数的是任务或节点，而作业有 %s", v, ops.Counted(s.WorldSize(), "rank"))
 			}
 		}
 		return lang.Text{}
@@ -139,7 +139,7 @@ var launchRules = []documentRule{
 	}},
 	{id: "own-script-agrees", field: "args", check: func(_ *ops.Call, s job.Spec) lang.Text {
 		if n, ok := wholeNumber(s.Args, "--world-size", "--world_size"); ok && n != s.WorldSize() {
-			return phrase("--world-size %d, and the job has %d ranks", "--world-size 为 %d，而作业有 %d 个 rank", n, s.WorldSize())
+			return phrase("--world-size %d, and the job has %s", "--world-size 为 %d，而作业有 %s", n, ops.Counted(s.WorldSize(), "rank"))
 		}
 		url, _ := megatron.ValueOf(s.Args, "--init-method", "--init_method", "--dist-url")
 		if !strings.HasPrefix(url, "tcp://") || *s.Nodes == 1 || strings.Contains(url, "$") {

@@ -169,7 +169,7 @@ func (d *detection) partitions(groups []nodeGroup, first string) {
 		return
 	}
 	names := distinct(fit, func(g nodeGroup) []string { return []string{g.partition} })
-	en, zh := fmt.Sprintf("the largest partition with GPUs: %d nodes", size[names[0]]), fmt.Sprintf("有 GPU 的最大分区：%d 个节点", size[names[0]])
+	en, zh := fmt.Sprintf("nodes of the largest partition with GPUs: %d", size[names[0]]), fmt.Sprintf("有 GPU 的最大分区：%d 个节点", size[names[0]])
 	if names[0] == first {
 		en, zh = "Slurm's default partition, and it has GPUs", "Slurm 的默认分区，且有 GPU"
 	}
