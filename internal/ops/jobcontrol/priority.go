@@ -76,7 +76,7 @@ func priority(ctx context.Context, c *ops.Call, in JobIn) (PriorityOut, error) {
 	}
 	out.Name, out.Reason = j.Name, j.Reason
 	if j.State != slurm.Pending {
-		return out, &ops.Error{Code: ops.Failed, Field: "job", Message: lang.Text{EN: "job %s is %s: only a waiting job has a priority that counts", ZH: "作业 %s 处于 %s：只有排队中的作业优先级才有意义"}.With(j.ID, j.State.Word()), Fix: lang.Text{EN: "see: `status %s`", ZH: "请查看：`status %s`"}.With(j.ID)}
+		return out, &ops.Error{Code: ops.Failed, Field: "job", Message: lang.Text{EN: "job %s is %s: only a waiting job has a priority that counts", ZH: "作业 %s 处于 %s：只有排队中的作业优先级才有意义"}.With(j.ID, j.State), Fix: lang.Text{EN: "see: `status %s`", ZH: "请查看：`status %s`"}.With(j.ID)}
 	}
 	p, err := ops.Capable[prioritizer](cl, lang.Text{EN: "say what a priority is made of", ZH: "说明优先级的构成"})
 	if err != nil {
