@@ -59,3 +59,23 @@ func TestAnExceptionRaisedFromALostPeer(t *testing.T) {
 	r := diagnosetest.Old(t, tag("[default0]:", wrapped)+tag("[default1]:", diagnosetest.Raised("KeyError: 'tokens'")))
 	require.Contains(t, r.RootLine, "KeyError: 'tokens'", r.Why)
 }
+
+// Torchrun writes each rank's standard error into a file of its own, without a prefix.
+func TestAnExceptionCaughtInAFileOfItsRank(t *testing.T) {
+	const caught = "Traceback (most recent call last):\n  File \"/w/t.py\", line 202, in misc\n    writer[\"dir\"]\nKeyError: 'dir'\n"
+	const lost = "RuntimeError: [./gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.0.0.1]:4711"
+	killed := strings.ReplaceAll(exitedWith("gpu1", -11, 0, 0), "Root Cause", exitedWith("gpu1", 1, 0, 1)[len("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \nFailures:\n"):]+"Root Cause")
+	for name, c := range map[string]struct{ launcher, line string }{
+		"a signal ended a peer": {killed, "exitcode  : -11"},
+		"nobody says why":       {exitedWith("gpu1", 1, 0, 1), "KeyError: 'dir'"},
+	} {
+		dir := t.TempDir()
+		for file, text := range map[string]string{"slurm-7.out": c.launcher, "run/none_x1/attempt_0/0/stderr.log": "loading\n", "run/none_x1/attempt_0/1/stderr.log": caught + diagnosetest.Raised(lost)} {
+			require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644))
+		}
+		r, err := diagnose.Path(t.Context(), dir, diagnose.Context{JobState: "ENDED"})
+		require.NoError(t, err)
+		require.Contains(t, r.RootLine, c.line, name)
+	}
+}

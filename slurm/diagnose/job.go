@@ -188,7 +188,9 @@ func (j *job) placeFiles() {
 	for i, f := range j.files {
 		name := j.src.Logs[i].Name
 		j.fileRank[i], j.baseRank[i] = -1, -1
-		if m := rankPath.FindStringSubmatch(path.Base(name)); m != nil && !loraPath.MatchString(path.Base(name)) {
+		j.fileNode[i] = nodeOfPath(name, known)
+		base := strings.Replace(path.Base(name), j.fileNode[i], "", 1) // a node may be called "worker1"
+		if m := rankPath.FindStringSubmatch(base); m != nil && !loraPath.MatchString(base) {
 			j.fileRank[i], _ = strconv.Atoi(m[1])
 		} else if r, ok := letters[i]; ok {
 			j.fileRank[i] = r
@@ -199,7 +201,6 @@ func (j *job) placeFiles() {
 				}
 			}
 		}
-		j.fileNode[i] = nodeOfPath(name, known)
 		if m := logfile.AttemptPath.FindStringSubmatch(name); m != nil {
 			l, _ := strconv.Atoi(m[2])
 			j.perNode = max(j.perNode, l+1)

@@ -164,7 +164,7 @@ func (j *job) earliest(causes, live []*scan.Event) (verdict, bool) {
 	}
 	v = j.withoutEnvironment(j.exactRank(v, live), live)
 	v.noneAtFault = v.noneAtFault || v.event == best && firstByChance(best, causes)
-	return v, true
+	return j.ofAll(v), true
 }
 
 // withoutGPUConsequences drops the Python errors that a broken GPU causes.

@@ -68,3 +68,37 @@ func TestAnAddressThatNoRankCanResolve(t *testing.T) {
 	require.NotNil(t, r.RootRank, "only one rank complains")
 	require.Equal(t, 1, *r.RootRank)
 }
+
+// Each rank's last words name it by torchrun's --tee, and a launcher tells which ranks failed by themselves.
+func TestNoRankIsToBlameForAnErrorOfAllRanks(t *testing.T) {
+	raised := func(local int, message string) string {
+		return fmt.Sprintf("[default%d]:Traceback (most recent call last):\n[default%d]:  File \"/w/t.py\", line 9, in <module>\n[default%d]:    main()\n[default%d]:%s\n",
+			local, local, local, local, message)
+	}
+	const key, peer = "KeyError: 'optimizer'", "RuntimeError: Connection closed by peer"
+	told := func(to int) (ended string) {
+		for r := 2; r <= to; r++ {
+			ended += fmt.Sprintf("  host      : gpu1\n  rank      : %d (local_rank: %d)\n  exitcode  : -15 (pid: %d)\n", r, r, 4811+r)
+		}
+		return ended
+	}
+	first := 1
+	for name, c := range map[string]struct {
+		log  string
+		rank *int
+	}{
+		"all ranks":                             {raised(1, key) + raised(0, key) + exitedWith("gpu1", 1, 0, 1), nil},
+		"each with other numbers":               {raised(1, "ValueError: rank 1 got 7") + raised(0, "ValueError: rank 0 got 9") + exitedWith("gpu1", 1, 0, 1), nil},
+		"one lost its peer":                     {raised(1, key) + raised(0, peer) + exitedWith("gpu1", 1, 0, 1), &first},
+		"one raised another error":              {raised(1, key) + raised(2, key) + raised(0, "TypeError: x") + exitedWith("gpu1", 1, 0, 2), &first},
+		"one left without a word":               {raised(1, key) + raised(2, key) + exitedWith("gpu1", 1, 0, 2), &first},
+		"two of eight, and six told to end":     {raised(1, key) + raised(0, key) + exitedWith("gpu1", 1, 0, 1) + told(7), &first},
+		"most of them, and one was told to end": {raised(1, key) + raised(0, key) + exitedWith("gpu1", 1, 0, 1) + told(2), nil},
+	} {
+		r := diagnosetest.Text(t, "job 49 on gpu1\n"+c.log)
+		require.Equal(t, c.rank, r.RootRank, name)
+		require.NotNil(t, r.RootNode, name)
+		require.Equal(t, "gpu1", *r.RootNode, name)
+		require.Equal(t, c.rank == nil, r.Laggard == "all", name)
+	}
+}

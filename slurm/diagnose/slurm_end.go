@@ -44,6 +44,7 @@ func (j *job) slurmEnd(live []*scan.Event) (verdict, bool) {
 		return j.endedAfterLastLine(outcome.SlurmCancelled, "slurm's state"), true
 	}
 	if best != nil {
+		j.placeInterrupt(best)
 		v := verdict{class: best.Class, event: best, noneAtFault: severalSay(best.Class, live), why: "slurm ended it"}
 		if v.class == outcome.SlurmCancelled && j.given.Preempted { // in a grace time Slurm ends a job as scancel does
 			v.class, v.why = outcome.SlurmPreempted, "slurm's state"
@@ -98,4 +99,23 @@ func (j *job) putBack(v verdict) slurm.State {
 		return slurm.Requeued
 	}
 	return ""
+}
+
+// placeInterrupt finds the rank of a KeyboardInterrupt whose line names none: the only one that its launcher reports to have ended by
+// SIGINT. Python ends itself by that signal after the exception.
+func (j *job) placeInterrupt(e *scan.Event) {
+	if e.Kind != "KeyboardInterrupt" || e.Rank >= 0 {
+		return
+	}
+	var by []scan.ElasticEntry
+	for _, f := range j.files {
+		for _, entry := range f.Elastic {
+			if entry.Exit == -2 && entry.Rank >= 0 {
+				by = append(by, entry)
+			}
+		}
+	}
+	if len(by) == 1 && (e.Node == "" || e.Node == by[0].Host) {
+		e.Rank, e.Node = by[0].Rank, by[0].Host
+	}
 }

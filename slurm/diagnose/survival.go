@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
@@ -282,9 +283,10 @@ func (j *job) resumed(o *scan.Event) bool {
 }
 
 // lostPeerLater reports whether a rank raised an exception, and later a second one about a lost peer whose death has a
-// cause of its own: the rank lived on after the first.
+// cause of its own: the rank lived on after the first. The lines of one rank have its prefix or a file of torchrun's for it.
 func (j *job) lostPeerLater(e *scan.Event) bool {
-	if e.Stack == nil || e.Rank < 0 || e.Tag == logline.NoTag || inThread(e) || e.Stack.Uncaught {
+	shared := e.Tag == logline.NoTag && !logfile.AttemptPath.MatchString(j.src.Logs[e.File].Name)
+	if shared || e.Stack == nil || e.Rank < 0 || inThread(e) || e.Stack.Uncaught {
 		return false
 	}
 	return slices.ContainsFunc(j.events, func(o *scan.Event) bool {

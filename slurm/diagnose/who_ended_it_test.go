@@ -228,3 +228,15 @@ func TestASignalEndsTheLauncherOfOneNode(t *testing.T) {
 		require.Contains(t, r.Summary, "launcher was told to end", name)
 	}
 }
+
+// Python ends itself by SIGINT after a KeyboardInterrupt, so a launcher's report tells whose it was.
+func TestWhoseKeyboardInterrupt(t *testing.T) {
+	raised := diagnosetest.Raised("KeyboardInterrupt") + diagnosetest.Raised("RuntimeError: [pair.cc:598] Connection closed by peer [127.0.0.1]:4711")
+	one := strings.Replace(exitedWith("gpu1", 1, 0, 3), "exitcode  : 1 (pid: 4714)", "exitcode  : -2 (pid: 4714)", 1)
+	r := diagnosetest.Text(t, raised+one)
+	require.Equal(t, outcome.SlurmCancelled, r.Class)
+	require.NotNil(t, r.RootRank)
+	require.Equal(t, 3, *r.RootRank)
+	r = diagnosetest.Text(t, raised+exitedWith("gpu1", -2, 0, 3))
+	require.Nil(t, r.RootRank, "all were interrupted")
+}

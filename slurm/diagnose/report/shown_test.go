@@ -57,6 +57,7 @@ var shown = []struct {
 	{"an exit code of its own", report.Report{Class: outcome.UnknownExit, Laggard: "exit"}},
 	{"lines that name no rank", report.Report{Class: outcome.HostOOM, Laggard: "unprefixed", RootNode: of("gpu2"), DownstreamRanks: 3}},
 	{"lines that name only the number on the node", report.Report{Class: outcome.HostOOM, Laggard: "local", DownstreamRanks: 3}},
+	{"an error of all ranks", report.Report{Class: outcome.BadArgs, Laggard: "all"}},
 	{"silent", report.Report{Class: outcome.NCCLTimeout, Laggard: "silent"}},
 	{"a peer, and nodes that differ", report.Report{Class: outcome.NCCLConnection, Peer: "gpu7 (10.1.2.3)", Differs: []string{"argv", "commit"}}},
 	{"a hang", report.Report{Class: outcome.Hang, SinceS: of(int64(4000)), LastIter: of(12), Behind: &report.Behind{Ranks: []int{1, 2}, Node: "gpu1", By: "iterations", Others: "9"}}},
