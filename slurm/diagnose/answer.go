@@ -132,7 +132,7 @@ func (j *job) addRoot(r *report.Report, v verdict, e *scan.Event) {
 		name, no := j.src.Logs[e.File].Place(e.Off)
 		r.RootFile, r.RootLineNo, r.RootLine = name, &no, logline.Show(e.Raw)
 		noNode := v.noneAtFault || v.class != outcome.SlurmNodeFail && scan.IsEnd(v.class) && e.Agent // Slurm names the node that wrote it
-		if e.Rank >= 0 && v.class != outcome.SlurmNodeFail && !v.noneAtFault {
+		if e.Rank >= 0 && v.class != outcome.SlurmNodeFail && !v.noneAtFault && !v.ofMany {
 			r.RootRank = &e.Rank
 		}
 		if e.Node != "" && !noNode {

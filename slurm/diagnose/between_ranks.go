@@ -43,7 +43,9 @@ func (j *job) betweenRanks(live []*scan.Event) (verdict, bool) {
 			j.blameMissing(&v, live)
 		}
 		if v.class == outcome.Rendezvous && v.laggard == nil {
-			v.event, v.noneAtFault = saidByMany(best, live)
+			ranks, nodes, _ := saidBy(live, ofClass(best.Class)) // as of an address that no name service knows
+			v.ofMany = len(ranks) > 1
+			v.noneAtFault = v.ofMany && len(nodes) > 1
 		}
 		return v, true
 	}
@@ -62,23 +64,6 @@ func (j *job) betweenRanks(live []*scan.Event) (verdict, bool) {
 		j.blameMissing(&v, live)
 	}
 	return v, true
-}
-
-// saidByMany returns a complaint without its rank if several ranks complain of the same, as of an address that no name
-// service knows. It reports whether they are on several nodes, so that no node is at fault either.
-func saidByMany(e *scan.Event, live []*scan.Event) (of *scan.Event, everywhere bool) {
-	ranks, nodes := map[int]struct{}{}, map[string]struct{}{}
-	for _, o := range live {
-		if o.Class == e.Class && !o.Agent && o.Rank >= 0 {
-			ranks[o.Rank], nodes[o.Node] = struct{}{}, struct{}{}
-		}
-	}
-	if len(ranks) < 2 {
-		return e, false
-	}
-	said := *e
-	said.Rank = -1
-	return &said, len(nodes) > 1
 }
 
 // waitedForOthers matches rendezvous errors of a rank that waited for others in vain, or that met

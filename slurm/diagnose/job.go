@@ -189,7 +189,10 @@ func (j *job) placeFiles() {
 		name := j.src.Logs[i].Name
 		j.fileRank[i], j.baseRank[i] = -1, -1
 		j.fileNode[i] = nodeOfPath(name, known)
-		base := strings.Replace(path.Base(name), j.fileNode[i], "", 1) // a node may be called "worker1"
+		base := path.Base(name)
+		if rankPath.MatchString(j.fileNode[i]) { // a node may be called "worker1"
+			base = strings.Replace(base, j.fileNode[i], "", 1)
+		}
 		if m := rankPath.FindStringSubmatch(base); m != nil && !loraPath.MatchString(base) {
 			j.fileRank[i], _ = strconv.Atoi(m[1])
 		} else if r, ok := letters[i]; ok {

@@ -21,6 +21,7 @@ type verdict struct {
 	others      []*scan.Event // further lines that show the same cause
 	laggard     *laggard
 	noneAtFault bool   // several ranks blame a peer, and none of them is at fault, or one of several is, and nothing tells which
+	ofMany      bool   // several ranks say it, and none of them is at fault
 	onlyLast    bool   // event is the last line of the logs, and no cause
 	why         string // the step of the method that decided
 	since       time.Duration
@@ -164,7 +165,7 @@ func (j *job) earliest(causes, live []*scan.Event) (verdict, bool) {
 	}
 	v = j.withoutEnvironment(j.exactRank(v, live), live)
 	v.noneAtFault = v.noneAtFault || v.event == best && firstByChance(best, causes)
-	return j.ofAll(v), true
+	return j.ofAll(v, causes), true
 }
 
 // withoutGPUConsequences drops the Python errors that a broken GPU causes.

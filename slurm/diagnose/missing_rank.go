@@ -125,12 +125,7 @@ func (j *job) exitedRanks(e *scan.Event) []int {
 // severalSay reports whether several ranks report the same class, such as a lost peer or an interrupt.
 // Chance decides which of them writes first, so none is at fault.
 func severalSay(class string, events []*scan.Event) bool {
-	ranks := map[int]struct{}{}
-	for _, e := range events {
-		if e.Class == class && !e.Agent && e.Rank >= 0 {
-			ranks[e.Rank] = struct{}{}
-		}
-	}
+	ranks, _, _ := saidBy(events, ofClass(class))
 	return len(ranks) > 1
 }
 

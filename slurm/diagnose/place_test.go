@@ -30,6 +30,7 @@ func TestTheFileTellsThePlace(t *testing.T) {
 		"a node's name ends the file's":            {map[string]string{"train-gpu1": "loading\n", "train-gpu2": raised}, -1, "gpu2"},
 		"a node's name within another":             {map[string]string{"train-gpu12.log": "loading\n", "train-gpu22.log": raised}, -1, ""},
 		"a node that is called like a rank":        {map[string]string{"gpu1.log": "loading\n", "node1-worker7.log": raised + exitedWith("worker7", 1, 2, 3)}, -1, "worker7"},
+		"a rank's file, and its node's name in it": {map[string]string{"slurm-1.out": exitedWith("k1", 1, 0, 1), "rank0_k1.log": "loading\n", "rank1_k1.log": raised}, 1, "k1"},
 		"a file for each rank":                     {map[string]string{"train-0.log": world(2), "train-1.log": raised}, 1, "gpu2"},
 		"a file for each node":                     {map[string]string{"train-0.log": world(16), "train-1.log": raised}, -1, ""},
 		"a local rank of one node":                 {map[string]string{"train.log": world(8) + seven + tagged}, 3, "gpu1"},

@@ -82,6 +82,11 @@ func TestNoRankIsToBlameForAnErrorOfAllRanks(t *testing.T) {
 		}
 		return ended
 	}
+	at := func(line int, log string) string { return strings.Replace(log, "line 9", fmt.Sprint("line ", line), 1) }
+	outlived := func(local int) string {
+		return fmt.Sprintf("[default%d]:WARNING: going on without it\n", local) + raised(local, key) +
+			diagnosetest.Rounds(3, fmt.Sprintf("[default%d]: iteration {n}/ 100 | lm loss: 2.1 | elapsed time per iteration (ms): 100.0\n", local))
+	}
 	first := 1
 	for name, c := range map[string]struct {
 		log  string
@@ -93,6 +98,10 @@ func TestNoRankIsToBlameForAnErrorOfAllRanks(t *testing.T) {
 		"one raised another error":              {raised(1, key) + raised(2, key) + raised(0, "TypeError: x") + exitedWith("gpu1", 1, 0, 2), &first},
 		"one left without a word":               {raised(1, key) + raised(2, key) + exitedWith("gpu1", 1, 0, 2), &first},
 		"two of eight, and six told to end":     {raised(1, key) + raised(0, key) + exitedWith("gpu1", 1, 0, 1) + told(7), &first},
+		"the others outlived it":                {outlived(0) + outlived(1) + raised(1, key) + raised(0, peer) + exitedWith("gpu1", 1, 0, 1), &first},
+		"without a message, at two places":      {at(3, raised(1, "AssertionError")) + raised(0, "AssertionError") + exitedWith("gpu1", 1, 0, 1), &first},
+		"without a message, at one place":       {raised(1, "AssertionError") + raised(0, "AssertionError") + exitedWith("gpu1", 1, 0, 1), nil},
+		"a copy without the rank":               {raised(1, key) + diagnosetest.Raised(key) + exitedWith("gpu1", 1, 0, 1), &first},
 		"most of them, and one was told to end": {raised(1, key) + raised(0, key) + exitedWith("gpu1", 1, 0, 1) + told(2), nil},
 	} {
 		r := diagnosetest.Text(t, "job 49 on gpu1\n"+c.log)
@@ -100,5 +109,8 @@ func TestNoRankIsToBlameForAnErrorOfAllRanks(t *testing.T) {
 		require.NotNil(t, r.RootNode, name)
 		require.Equal(t, "gpu1", *r.RootNode, name)
 		require.Equal(t, c.rank == nil, r.Laggard == "all", name)
+		if c.rank == nil {
+			require.Equal(t, strings.Count(c.log, "exitcode  : -15"), r.DownstreamRanks, name)
+		}
 	}
 }

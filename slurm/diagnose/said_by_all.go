@@ -1,47 +1,68 @@
 package diagnose
 
 import (
+	"strings"
+
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// ofAll returns a verdict without its rank if most of the run's ranks raised the same error, but for numbers, and so did each one that
-// failed by itself: then chance decides which one writes first. If they are on several nodes, no node is at fault either.
-func (j *job) ofAll(v verdict) verdict {
+// ofAll returns a verdict without a rank if most of the run's ranks raised the cause, and so did each one that failed by itself: then
+// chance decides which one writes first. If they are on several nodes, no node is at fault either.
+func (j *job) ofAll(v verdict, causes []*scan.Event) verdict {
 	cause := v.event
 	if cause.Agent || cause.Quoted || cause.Weight >= pattern.Fact-1 || cause.Kind == "" && !scan.Complaint.MatchString(cause.Text) {
 		return v
 	}
-	said, nodes, unnamed, others := map[int]bool{}, map[string]bool{}, 0, v.others[:0:0]
-	for _, e := range j.events {
-		if e.Superseded || e.Agent || e.Kind != cause.Kind || logline.Template(e.Text) != logline.Template(cause.Text) {
-			continue
-		}
-		if nodes[e.Node] = true; e.Rank >= 0 {
-			said[e.Rank] = true
-		} else {
-			unnamed++
-		}
-		if e.File != cause.File || e.Off != cause.Off {
-			others = append(others, e)
-		}
+	ranks, nodes, unnamed := saidBy(causes, func(e *scan.Event) bool { return sameError(e, cause) })
+	if j.rankOf(cause.File, cause.Tag) >= 0 {
+		unnamed = 0 // where lines name their ranks, one without is a copy
 	}
 	_, top := j.reportedRanks()
-	missing, ranks := 0, max(j.ranks(), top+1)
+	missing, world := 0, max(j.ranks(), top+1)
 	for r := range j.leftByThemselves() {
-		if ranks = max(ranks, r+1); !said[r] {
+		if world = max(world, r+1); !ranks[r] {
 			missing++
 		}
 	}
-	if all := len(said) + missing; missing > unnamed || all < 2 || 2*all <= ranks {
+	if all := len(ranks) + missing; missing > unnamed || all < 2 || 2*all <= world {
 		return v
 	}
-	e := *cause
-	e.Rank = -1
-	v.event, v.others, v.laggard = &e, others, &laggard{-1, nil, "all"}
+	v.ofMany, v.laggard = true, &laggard{-1, nil, "all"}
 	v.noneAtFault = v.noneAtFault || len(nodes) > 1
 	return v
+}
+
+// sameError reports whether two exceptions say the same but for numbers, or are of the same line of code if they say nothing.
+func sameError(a, b *scan.Event) bool {
+	if a.Kind != b.Kind || logline.Template(a.Text) != logline.Template(b.Text) {
+		return false
+	}
+	in, _ := a.Stack.Innermost()
+	also, _ := b.Stack.Innermost()
+	return in == also || strings.Trim(a.Text, ": ") != a.Kind
+}
+
+// saidBy returns the ranks and nodes that wrote such lines themselves, and the number of such lines without a rank.
+func saidBy(events []*scan.Event, such func(*scan.Event) bool) (ranks map[int]bool, nodes map[string]bool, unnamed int) {
+	ranks, nodes = map[int]bool{}, map[string]bool{}
+	for _, e := range events {
+		if e.Agent || !such(e) {
+			continue
+		}
+		if nodes[e.Node] = true; e.Rank >= 0 {
+			ranks[e.Rank] = true
+		} else {
+			unnamed++
+		}
+	}
+	return ranks, nodes, unnamed
+}
+
+// ofClass returns a filter of events by their class.
+func ofClass(class string) func(*scan.Event) bool {
+	return func(e *scan.Event) bool { return e.Class == class }
 }
 
 // leftByThemselves returns the ranks that failed without being told to end, by launchers' reports and by their own exceptions.
