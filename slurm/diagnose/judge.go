@@ -165,7 +165,7 @@ func (j *job) earliest(causes, live []*scan.Event) (verdict, bool) {
 	}
 	v = j.withoutEnvironment(j.exactRank(v, live), live)
 	v.noneAtFault = v.noneAtFault || v.event == best && firstByChance(best, causes)
-	return j.ofAll(v, causes), true
+	return j.ofAll(v), true
 }
 
 // withoutGPUConsequences drops the Python errors that a broken GPU causes.

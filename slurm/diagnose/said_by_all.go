@@ -10,12 +10,12 @@ import (
 
 // ofAll returns a verdict without a rank if most of the run's ranks raised the cause, and so did each one that failed by itself: then
 // chance decides which one writes first. If they are on several nodes, no node is at fault either.
-func (j *job) ofAll(v verdict, causes []*scan.Event) verdict {
+func (j *job) ofAll(v verdict) verdict {
 	cause := v.event
 	if cause.Agent || cause.Quoted || cause.Weight >= pattern.Fact-1 || cause.Kind == "" && !scan.Complaint.MatchString(cause.Text) {
 		return v
 	}
-	ranks, nodes, unnamed := saidBy(causes, func(e *scan.Event) bool { return sameError(e, cause) })
+	ranks, nodes, unnamed := saidBy(j.events, func(e *scan.Event) bool { return !e.Superseded && sameError(e, cause) && j.after(e) != wentOn })
 	if j.rankOf(cause.File, cause.Tag) >= 0 {
 		unnamed = 0 // where lines name their ranks, one without is a copy
 	}
