@@ -47,6 +47,9 @@ func (j *job) after(e *scan.Event) continuation {
 		j.linesUntilNext(e) >= scan.LongTail && !j.manyProcesses() {
 		return wentOn
 	}
+	if e.Answered && !leftModule(e) {
+		return wentOn // the exception was a request's, and the server lived on to answer it
+	}
 	if inThread(e) && !j.deathSeen() && f.Ran.Sentences-e.Ran.Sentences >= scan.Enough {
 		return wentOn // a thread died, and its process writes on
 	}

@@ -18,6 +18,8 @@ var harmlessPatterns = []pattern{
 	{on: oneOf("(errno: 97 - address family not supported")},
 	// NCCL uses sockets if there is no InfiniBand (misc/ibvwrap.cc, misc/ibvsymbols.cc).
 	{on: oneOf("failed to open libibverbs.so")},
+	// NCCL's service for questions about a run goes off if it fails, and the run goes on (ras/).
+	{on: oneOf("ras/"), re: `\bras/\w+\.cc:\d+ nccl warn\b`},
 	{on: oneOf("(optional)|exception ignored|telemetry|gid table change|port active|compat/lib|leaked semaphore|leaked shared_memory" +
 		"|non-fatal|nonfatal|harmless|will start from random|couldn't chdir|client reregist|deprecat|not supported (" +
 		"|can lead to|may lead to|could lead to|reduced performance|degraded performance")},

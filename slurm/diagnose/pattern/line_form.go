@@ -116,7 +116,7 @@ var (
 	bullet = lazy.New(`^\s*(?:[-•] |\* )\S`)
 	// ZeroOf matches lines that report a count of zero failures, or an empty list of what is missing.
 	ZeroOf = lazy.On("issing|nexpected|rror|RROR|ail|AIL|xid|Xid|XID|etired|ETIRED|emory|EMORY|orrupt",
-		`(?i)\b(?:errors?|failures?|failed|xids?|retired pages|out of memory)\b *[:=] *0\b|\b(?:0|no) (?:errors?|failures?|failed|xids?|corrupt(?:ed)?)\b`+
+		`(?i)\b(?:errors?|failures?|failed|xids?|retired pages|out of memory)\b *[:=] *(?:0|none)\b|\b(?:0|no) (?:errors?|failures?|failed|xids?|corrupt(?:ed)?)\b`+
 			`|\b(?:missing|unexpected)(?:[ _]keys)? *[:=] *\[\]$`)
 	// failedAll matches Gloo's "failed with […] no error", a failure for which the system gave no
 	// reason.

@@ -7,7 +7,7 @@ import "github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 // torch/csrc/distributed/c10d and torch/distributed.
 var networkPatterns = []pattern{
 	{outcome.NCCLIB, fabric + 5, oneOf("network ib not found|got completion|ibv_|vendor err|net/ib|ibv_wc|async event|mlx5_|ucx  error|ucx error|ibverbs" +
-		"| roce|infiniband| ib_"), `got completion (from peer|with|from).*(status|error)|call to ibv_\w+ failed|ibv_\w+ (failed|returned|error)` +
+		"| roce|infiniband| ib_"), `got completion (from peer|with|from).*(status|error)|call to ibv_\w+ failed|ibv_\w+(\(\))? (failed|returned|error)` +
 		`|ibv_wc_\w+_err|net/ib ?:.*(port (error|err|down)|fatal|catastrophic|qp .*error|completion with error|unable to|failed|no valid gid` +
 		`|invalid gid|error)|async (fatal )?event ?:? ?(fatal|port error|device fatal|qp fatal|qp access|local catastrophic|cq error)|(mlx5_\w+` +
 		`|infiniband|\bib_\w+|\broce\b).*(link.*down|port.*(down|error|inactive)|catastrophic|internal error|health|timed? ?out|syndrome)` +

@@ -199,6 +199,6 @@ func (r Report) classInfo() (c outcome.Class, asks []string) {
 // onlyKilled matches reports of a process that signal 9 ended. Memory is the usual reason, and saysMemory matches
 // those that tell it.
 var (
-	onlyKilled = lazy.New(`(?i)\bexit ?code *[:=]? *(?:-9|137)\b|(?:: |^)killed$|\bline \d+: +\d+ killed\b|已杀死|\bSIGKILL\b|\bsignal 9\b`)
+	onlyKilled = lazy.New(`(?i)\bexit ?code *[:=]? *(?:-9|137)\b|(?:: |^|[^\s:])killed$|\bline \d+: +\d+ killed\b|已杀死|\bSIGKILL\b|\bsignal 9\b`)
 	saysMemory = lazy.New(`(?i)memory|oom`)
 )

@@ -51,6 +51,12 @@ var levelFirst = lazy.New(`^[\W\d]*(?:(?:FAILED|FAILURE|ERROR|FATAL)\b|(?i:fail(
 // someFailed matches a count of tests of which some failed.
 var someFailed = lazy.New(`(?i)^\W*[1-9]\d* (?:tests? )?failed, \d+ (?:tests? )?passed\b`)
 
+// noneFailed matches a line that counts what failed and finds none. Behind a count of what passed it is a program's last word.
+var (
+	noneFailed = lazy.New(`(?i)^\W*failed *[:=] *(?:0|none)\W*$`)
+	somePassed = lazy.New(`(?i)^\W*passed *[:=] *[1-9]`)
+)
+
 // measured matches a line about errors that a program measured: "Error bars are in a.png".
 var measured = lazy.New(`(?i)^\W*error (?:rates?|bars?|analys[ei]s|estimates?|margins?|metrics?|counts?|statistics|summary)\b`)
 

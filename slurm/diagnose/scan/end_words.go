@@ -77,7 +77,7 @@ var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at)\b|\bend(?:ed
 	`|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b` +
 	`|^\W*(?:good[ -]?)?bye\b.{0,24}$` +
 	`|\bexiting ` + wholeRun + `\b|\b` + wholeRun + ` took \d|^\W*end of (?:the )?(?:output|do-file|` + wholeRun + `)\b` +
-	`|^\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m|^OK(?: \(\w+=\d+\))?$` + // time(1)
+	`|\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m|^OK(?: \(\w+=\d+\))?$` + // time(1)
 	`|^[\w./-]+ terminated on \d` +
 	`|^\[100%\] Built target |\bEpilog(?:ue)?\b|^RESULT,[A-Z0-9_]+,\d*,\d+,`) // MLPerf's run_and_time.sh
 
@@ -119,12 +119,18 @@ func (f *Facts) saysEnd(m Mark, text string) bool {
 	case f.inRow(m.Tag, text), tellsOfRound(bare):
 		return false
 	}
-	return doneWords.MatchString(bare) && !partDone.MatchString(bare) && !inPart(bare) && !(f.atStart(m) && destination.MatchString(bare)) ||
+	return doneWords.MatchString(bare) && !partDone.MatchString(bare) && !inPart(bare) &&
+		!(f.atStart(m) && destination.MatchString(bare) && !ofAll.MatchString(bare)) ||
 		results.MatchString(bare) && f.rows[form32(m.Tag, text)].times < Enough
 }
 
-// tellsOfRound reports whether a line tells of one round of a loop: it begins with the round's number, or says that a
-// measure got better, which the next round may do again.
-func tellsOfRound(text string) bool { return inRound.MatchString(text) }
+// tellsOfRound reports whether a line tells of one round of a loop: it begins with the round's number, or with a count that is
+// not at its end ("[2/15] - accuracy 0.3"), or says that a measure got better, which the next round may do again.
+func tellsOfRound(text string) bool {
+	g := headCount.FindStringSubmatch(text)
+	return inRound.MatchString(text) || g != nil && atoi(g[1])+1 < atoi(g[2]) // it may count from 0
+}
+
+var headCount = lazy.New(`^` + levelled + `[\[(] *(\d{1,9}) ?/ ?(\d{1,9}) *[\])]`)
 
 var inRound = lazy.New(`(?i)^` + levelled + round + `s?\W{0,3}\d|\b(?:improved|new best)\b`)

@@ -134,7 +134,8 @@ func (f *Facts) Ending() (e Ending) {
 			case strings.HasPrefix(text, "+ ") && !leavesFailed.MatchString(text) && f.reachedTotal():
 				return Ending{Said: true, Sure: true}
 			case closes(text), f.clockedIn > 0 && f.told-f.clockedIn > Farewell && onlyTime.MatchString(text),
-				(score.MatchString(text) && !(e.Short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
+				k > 0 && noneFailed.MatchString(text) && somePassed.MatchString(last[k-1].Text),
+				(score.MatchString(text) && !tellsOfRound(text) && !(e.Short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
 					!f.repeats(m, text) && !f.inRow(m.Tag, text):
 				return Ending{Said: !(closes(text) || onlyTime.MatchString(text)) || !failedBefore(last[:k]), Sure: true}
 			case heads.MatchString(text):
@@ -277,7 +278,12 @@ var unfinished = lazy.New(`(?i)(?:(?:\bnot|n't|\bnever)[ -]?(?:yet |been |be |fu
 	`\b(?:start-?up|warm-?up|set-?up|initiali[sz]ation) (?:complete|done|finish)|` +
 	`\b` + ready + `\w* success(?:ful(?:ly)?)?\b|\b(?:successfully|finished|done|completed?) ` + ready + `|(?-i:^Done \(t=[\d.]+s\))|` + // pycocotools, about an index
 	`<All keys matched successfully>|` + // load_state_dict
-	`\bfinished with status 'done'|\bwritten (?:in|by)\b|Run data is saved|Adding directory to artifact|未|失败|fail|error|(?:^|[^-])\bfatal|cannot|could not`)
+	settingsSaved + `|\bfinished with status 'done'|\bwritten (?:in|by)\b|Run data is saved|Adding directory to artifact|未|失败|fail|error|(?:^|[^-])\bfatal|cannot|could not`)
+
+// settingsSaved matches a line that says that settings were written, and nothing else, as a program does before its work.
+const settingsSaved = `^` + levelled + `(?:(?:saved|wrote|written) ` + settings + `(?:[^\w/]|$)|` + settings + ` (?:file )?(?:saved|written)\b)`
+
+const settings = `(?:(?:the|all|run|model|training|experiment) )?(?:config(?:uration|s|\.\w+)?|settings|hparams|hyper-?parameters|arg(?:ument)?s)`
 
 // readIn matches what was read in successfully, where the work begins, and all before "successfully". Words
 // of an end there outweigh it: "model loaded, training completed successfully".

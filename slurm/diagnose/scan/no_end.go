@@ -16,6 +16,9 @@ import (
 // reports what the program just did.
 var destination = lazy.New(`(?i)[a-z)'"] (?:saved|stored|written|logged|generated) (?:in(?:to)?|to|at|under)\b[\w ]{0,16}:? *['"]?[^\s'"]*[/\\.]\S*$`)
 
+// ofAll matches what only a program says that has written all it was to write.
+var ofAll = lazy.New(`(?i)^` + levelled + `all (?:\w+ )?results (?:were |have been )?(?:saved|written|stored)\b`)
+
 // atStart reports whether a line is among the first ones of a log that shows no work, in its first minute: a
 // program that begins tells where its results will be.
 func (f *Facts) atStart(m Mark) bool {
@@ -28,11 +31,19 @@ var serves = lazy.New(`(?i)\b(?:running|serving|listening|available|server|tenso
 
 // serving takes in a line of a server. A program that serves has no end of its own: all before such a line
 // belongs to its start or to a request.
-func (s *scanner) serving(text string, h pattern.Hits) {
-	if h.Ask&pattern.AskServe != 0 && serves.MatchString(text) {
-		s.served = s.told + 1
+func (s *scanner) serving(t logline.Tag, text string, h pattern.Hits) {
+	if h.Ask&pattern.AskServe == 0 || !serves.MatchString(text) {
+		return
+	}
+	s.served = s.told + 1
+	if st := s.streams[t]; st != nil && st.raised != nil && s.Ran.Sentences-st.raised.Ran.Sentences < Enough && refuses.MatchString(text) {
+		st.raised.Answered = true
 	}
 }
+
+// refuses matches the answer to a request in uvicorn's access log that says that what was sent was wrong. A client that lacks
+// a file or a right, and what else serves beside a training, writes other numbers or forms.
+var refuses = lazy.New(`\d:\d+ - "POST \S+ HTTP/\d(?:\.\d)?" 4(?:00|22)\b`)
 
 // A trap is a command that a script runs at its end, whatever ended it, as "set -x" shows it.
 type trap struct {
@@ -116,5 +127,5 @@ func (f *Facts) AtPrompt() bool {
 	return prompt.MatchString(text)
 }
 
-// tail returns the last n marks.
-func tail(all []Mark, n int) []Mark { return all[max(0, len(all)-n):] }
+// tail returns the last n of all.
+func tail[T any](all []T, n int) []T { return all[max(0, len(all)-n):] }

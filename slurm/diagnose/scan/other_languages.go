@@ -44,9 +44,10 @@ func (s *scanner) otherLanguages(t logline.Tag, text, raw string, off int64) {
 	}
 }
 
-// scriptEnded records the line of an error that ended a program in another language.
+// scriptEnded records the line of an error that ended a program in another language. It is an exception, and no command's error
+// after which the batch script may go on.
 func (s *scanner) scriptEnded(m Mark) {
-	e := &Event{Off: m.Off, Raw: m.Text, Text: strings.TrimSpace(m.Text), Tag: m.Tag, Class: outcome.UserException, Weight: pattern.Specific}
+	e := &Event{Off: m.Off, Raw: m.Text, Text: strings.TrimSpace(m.Text), Tag: m.Tag, Class: outcome.UserException, Weight: pattern.Specific, Kind: "error"}
 	if noPackage.MatchString(e.Text) {
 		e.Class = outcome.ImportError
 	} else if p := s.table.Match(e.Text); p != nil && p.Weight >= pattern.Specific {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 )
@@ -65,7 +66,7 @@ var killed = []byte("Killed")
 // physical scans one line of a file, which may hold several: progress bars begin anew after a carriage
 // return. A launcher's prefix at the beginning of the line holds for all of them.
 func (s *scanner) physical(line []byte, off int64) {
-	if !bytes.Contains(line, []byte("\r")) && !bytes.Contains(line, []byte("it")) && !bytes.Contains(line, []byte("/s]")) {
+	if !bytes.HasSuffix(line, killed) && !bytes.Contains(line, []byte("\r")) && !bytes.Contains(line, []byte("it")) && !bytes.Contains(line, []byte("/s]")) {
 		s.line(line, off)
 		return
 	}
@@ -97,7 +98,7 @@ func (s *scanner) physical(line []byte, off int64) {
 			}
 		}
 		word := []byte(nil)
-		if rest, ok := bytes.CutSuffix(part, killed); ok && n > 0 && n == len(parts)-1 {
+		if rest, ok := bytes.CutSuffix(part, killed); ok && n == len(parts)-1 && (n > 0 || !bytes.HasSuffix(rest, []byte(" ")) && drawnBar.MatchString(string(rest))) {
 			part, word = rest, whole(killed)
 		}
 		if len(part) > 0 {
@@ -105,6 +106,9 @@ func (s *scanner) physical(line []byte, off int64) {
 		}
 		if word != nil {
 			s.line(word, off)
+			if last := tail(s.Events, 1); len(last) > 0 && last[0].Off == off {
+				last[0].Raw = redact.Clean(string(part) + last[0].Text) // as it stands in the file
+			}
 		}
 	}
 }

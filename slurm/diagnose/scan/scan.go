@@ -44,6 +44,7 @@ type Event struct {
 	Writer        string       // the rank that the log record above names as its writer; empty without one
 	World         int          // the world size in that record; 0 without one
 	Caught        int          // how often the same exception came before, with a line after each
+	Answered      bool         // right behind it, a server answered that the request was wrong
 	Child         bool         // its local rank is the index of a child of torch.multiprocessing.spawn
 }
 
@@ -334,7 +335,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 		s.count(t, text)
 	}
 	s.allDone(t, text, off, h)
-	s.serving(text, h)
+	s.serving(t, text, h)
 	if t == logline.NoTag {
 		s.command(text, off)
 		s.begins(text, off)
