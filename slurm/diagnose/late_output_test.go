@@ -32,6 +32,12 @@ func TestWhatWasWrittenBeforeComesLater(t *testing.T) {
 	fails := tag("[default1]:", raised("KeyError: 'tokens'")) + tag("[default0]:", raised(lost))
 	before := tag("[default1]:", raised("IndexError: list index out of range")) + tag("[default0]:", raised(lost))
 	late := func(form string) string { return tag("[default1]:", began+steps(4, form)) }
+	started := func(second string) string {
+		return "[default0]:using world size: 4, data-parallel size: 4, tensor-model-parallel size: 1\n" +
+			"[default0]:[before the start of training step] datetime: 2026-06-11 10:00:0" + second + "\n"
+	}
+	const done = "[default0]:[after training is done] datetime: 2026-06-11 10:00:08\n"
+	undated := steps(4, "[default0]:"+bare)
 	const mine, theirs = "KeyError: 'tokens'", "IndexError: list index out of range"
 	for name, c := range map[string]struct {
 		log      string
@@ -46,6 +52,9 @@ func TestWhatWasWrittenBeforeComesLater(t *testing.T) {
 		"of each attempt":                    {before + agent + late(dated) + fails + agent + summary + late(dated), mine, 2},
 		"of each attempt, without dates":     {before + agent + late(bare) + fails + agent + summary + late(bare), mine, 2},
 		"of three attempts":                  {strings.Repeat(before+agent+late(dated), 2) + fails + agent + summary + late(dated), mine, 3},
+		"the end of the training":            {fails + agent + summary + done, mine, 1},
+		"starts that say it themselves":      {before + agent + started("2") + fails + agent + summary + started("5"), mine, 2},
+		"such a start, and undated steps":    {before + agent + started("2") + fails + agent + summary + started("5") + undated + done, mine, 2},
 		"the ranks of both nodes in one log": {before + fails + agent + agent + summary + strings.ReplaceAll(summary, "gpu8", "gpu9") + late(dated), theirs, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,6 +67,7 @@ func TestWhatWasWrittenBeforeComesLater(t *testing.T) {
 	for name, log := range map[string]string{
 		"the script ran it again":           fails + agent + summary + late(later),
 		"and it came to its end":            fails + agent + summary + late(later) + "[default1]:[after training is done] datetime: 2026-06-11 10:09:00\n",
+		"and it started anew first":         started("2") + fails + agent + summary + strings.ReplaceAll(started("5"), "10:00", "10:07") + undated,
 		"an exception that was caught":      tag("[default1]:", strings.Replace(raised("KeyError: 'tokens'"), "<module>", "train_step", 1)+steps(6, dated)),
 		"a run that its agent began anew":   fails + agent + tag("[default1]:", began+steps(4, later)),
 		"the same, and it wrote so before":  tag("[default1]:", began) + fails + agent + tag("[default1]:", began+steps(4, later)),

@@ -53,7 +53,7 @@ func (j *job) progressSince(e *scan.Event) (most int) {
 // launchers write standard error at once, and standard output into a file in large pieces or when they end.
 func passedOnLate(f *scan.Facts, e *scan.Event, m scan.Mark) bool {
 	at := reportedAt(m)
-	return !at.IsZero() && (at.Before(e.Before) || slices.ContainsFunc(f.Elastic, func(s scan.ElasticEntry) bool {
+	return f.Late(m, e) || !at.IsZero() && (at.Before(e.Before) || slices.ContainsFunc(f.Elastic, func(s scan.ElasticEntry) bool {
 		return s.Off >= e.Off && s.Off < m.Off && at.Before(s.At.Add(time.Second))
 	}))
 }

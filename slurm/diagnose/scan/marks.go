@@ -57,7 +57,7 @@ var phasesOf = lazy.New(`^\s*(?:saving checkpoint|successfully saved checkpoint|
 var (
 	argLine   = lazy.New(`^ {2}(\w+) \.{2,} (.*)$`)
 	worldLine = lazy.New(`^using world size: (\d+), data-parallel size: (\d+),(?:.*context-parallel size: (\d+),)?.*tensor-model-parallel` +
-		` size: (\d+),.*pipeline-model-parallel size: (\d+)`)
+		` size: (\d+)(?:,.*pipeline-model-parallel size: (\d+))?`)
 	summaryLine  = lazy.New(`^\s{2}(time|host|rank|exitcode|error_file|traceback)\s*: (.*)$`)
 	rankLocal    = lazy.New(`^(\d+) \(local_rank: (\d+)\)`)
 	exitPid      = lazy.New(`^(-?\d+) (?:\(pid: (\d+)\))?`)

@@ -3,6 +3,7 @@ package scan
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
@@ -89,35 +90,60 @@ func (s *scanner) settleRestarts() {
 	s.restartedByReports()
 }
 
-// dropLateStarts drops the starts of attempts that only a process's first words show, if agents had reported as many ends of
-// attempts before: what a process writes to its standard output may reach the file after the report of its end.
+// dropLateStarts drops the starts of attempts that a process's own words show, if agents had reported as many ends of
+// attempts before: what a process writes to its standard output may reach the file after the report of its end. Words that
+// are in themselves those of a start must also be dated before a launcher's summary above them.
 func (s *scanner) dropLateStarts() {
-	begun := 1
-	if len(s.reborn) == 0 {
-		return
-	}
-	s.Starts[Restarted] = slices.DeleteFunc(s.Starts[Restarted], func(m Mark) bool {
-		begun++
-		if !slices.Contains(s.reborn, m.Off) {
-			return false
+	for kind, starts := range s.Starts {
+		begun := 0
+		if kind == Restarted {
+			begun = 1
 		}
-		ended, hosts := 0, map[string]bool{}
-		for _, e := range s.Elastic {
-			switch {
-			case e.Task != m.Tag.Label:
-			case e.Rank >= 0:
-				hosts[e.Host] = true // each has an agent
-			case e.endsAttempt() && e.Off < m.Off:
-				ended++
+		kept := int64(-1)
+		s.Starts[kind] = slices.DeleteFunc(starts, func(m Mark) bool {
+			begun++
+			told := slices.ContainsFunc(s.Elastic, func(e ElasticEntry) bool { return e.sums(m.Off, m.At) })
+			if kind == Restarted && !slices.Contains(s.reborn, m.Off) || kind != Restarted && (m.Tag.Local < 0 || !told) || begun > s.ended(m) {
+				kept, s.late = m.Off, 0
+				return false
 			}
-		}
-		late := begun <= ended/max(1, len(hosts))
-		if late {
 			begun--
+			if i := slices.IndexFunc(s.Elastic, func(e ElasticEntry) bool { return e.Rank >= 0 && e.Off > kept && e.Off < m.Off }); i >= 0 {
+				s.late = s.Elastic[i].Off
+			}
+			return true
+		})
+	}
+	if m := s.Finished; m != nil {
+		at, dated := logline.ParseTime(m.Text)
+		if dated && slices.ContainsFunc(s.Elastic, func(e ElasticEntry) bool { return e.sums(m.Off, at) }) {
+			s.Finished = nil // some work that came after the training failed
 		}
-		return late
-	})
+	}
 }
+
+// sums reports whether an entry is one of a launcher's summary above a place that was written at a time before it.
+func (e ElasticEntry) sums(off int64, at time.Time) bool {
+	return e.Rank >= 0 && e.Off < off && at.Year() != logline.Yearless && !at.IsZero() && !at.After(e.At)
+}
+
+// ended returns how many attempts had ended before a mark, by the reports of its srun task's agents.
+func (s *scanner) ended(m Mark) int {
+	ended, hosts := 0, map[string]bool{}
+	for _, e := range s.Elastic {
+		switch {
+		case e.Task != m.Tag.Label:
+		case e.Rank >= 0:
+			hosts[e.Host] = true // each has an agent
+		case e.endsAttempt() && e.Off < m.Off:
+			ended++
+		}
+	}
+	return ended / max(1, len(hosts))
+}
+
+// Late reports whether a mark, but not an event, is among what reached the file after a launcher's last words.
+func (f *Facts) Late(m Mark, e *Event) bool { return f.late > e.Off && m.Off > f.late }
 
 // restartedByReports records the attempts that torchelastic's agents gave up, if they reported more ends of attempts than
 // they wrote summaries, and nothing else shows so many attempts. Agents without a label of srun may share the file.

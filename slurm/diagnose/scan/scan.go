@@ -82,6 +82,7 @@ type Facts struct {
 	wholeOff     int64             // the place of that message
 	accounted    bool              // that message is a batch system's account of the job
 	torn         bool              // the file ends within a traceback
+	late         int64             // the place of a launcher's last words, if its processes' output reached the file after them
 	synced       *ranBefore        // counts at an experiment tracker's last message about the run
 	Usage        *Mark             // the first line of a usage text at the end of the file
 	Failed       *Mark             // a launcher's or Slurm's report of a failed process

@@ -281,6 +281,8 @@ func TestWhatBeginsARun(t *testing.T) {
 	require.Equal(t, args, factsOf(t, fmt.Sprintf(sizes, "")).Args)
 	args["context_parallel_size"] = "1"
 	require.Equal(t, args, factsOf(t, fmt.Sprintf(sizes, "context-parallel size: 1, ")).Args)
+	two := map[string]string{"world_size": "16", "data_parallel_size": "8", "tensor_model_parallel_size": "2"}
+	require.Equal(t, two, factsOf(t, "using world size: 16, data-parallel size: 8, tensor-model-parallel size: 2\n").Args, "no pipeline")
 	require.Empty(t, factsOf(t, "using world size: 16, and no more\n").Args)
 	require.Equal(t, map[string]string{"seed": "7"}, factsOf(t, "  seed ...................... 7 \n  no argument ....\n").Args)
 	require.Equal(t, 1, factsOf(t, "\n\n\n  a ......... 7\n\n  b ......... 8\n").Ran.Phases, "a line between arguments")
