@@ -8,6 +8,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
@@ -292,12 +293,19 @@ func (j *job) survived(e *scan.Event) bool {
 		return false
 	case j.slurmCompleted() && (e.Stack == nil || j.saidDone(e) && !j.lastBeforeAccount(e)):
 		return true
-	case j.finishedAfter(e):
+	case j.finishedAfter(e), j.caughtBehindEnd(e):
 		return true
 	case known && running && !j.stalled():
 		return j.progressSince(e) > 0 || e.When().IsZero() && j.wroteRecently()
 	}
 	return false
+}
+
+// caughtBehindEnd reports whether a program of several processes caught an exception of its work after the training, such as
+// an evaluation, and nobody reports an exit: the launcher writes into the same log, where no process has a file of its own.
+func (j *job) caughtBehindEnd(e *scan.Event) bool {
+	return e.Stack != nil && !e.Stack.Headless && !outermost(e) && !inThread(e) && j.finished() && !j.slurmFailed() && j.manyProcesses() &&
+		j.fileRank[e.File] < 0 && !logfile.AttemptPath.MatchString(j.src.Logs[e.File].Name)
 }
 
 // saysItExits reports whether a program says with an error that it exits because of it, maybe with 0, as

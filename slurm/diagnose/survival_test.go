@@ -207,3 +207,26 @@ func TestTheResourceTrackersExceptionIsNoCause(t *testing.T) {
 		require.Equal(t, class, diagnosetest.Text(t, steps+fmt.Sprintf(raised, file)).Class, file)
 	}
 }
+
+// torch's launcher reports every exit with another code than 0, in the log that its processes share without files of their own.
+func TestWorkAfterTheTraining(t *testing.T) {
+	const (
+		world  = "using world size: 4, data-parallel size: 4, tensor-model-parallel size: 1\n"
+		done   = "[after training is done] datetime: 2026-06-11 10:00:00\n"
+		failed = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0 (pid: 700) of binary: /usr/bin/python3\n"
+	)
+	raised := diagnosetest.Raised("ZeroDivisionError: float division by zero")
+	caught := "evaluation failed, training results are kept\n" + strings.Replace(raised, "<module>", "pretrain", 1)
+	for name, c := range map[string]struct{ log, class string }{
+		"its exception was caught":         {world + done + caught + caught, outcome.Success},
+		"it was not":                       {world + done + raised, outcome.UserException},
+		"a launcher reports an exit":       {world + done + caught + failed, outcome.UserException},
+		"the training was not done":        {world + caught, outcome.UserException},
+		"nobody would report on one alone": {done + caught, outcome.UserException},
+	} {
+		r := diagnosetest.Text(t, c.log)
+		require.Equal(t, c.class, r.Class, "%s: %s", name, r.Why)
+	}
+	r := diagnosetest.With(t, world+done+caught, diagnose.Context{JobState: "FAILED"})
+	require.Equal(t, outcome.UserException, r.Class, "Slurm says that it failed")
+}
