@@ -8,6 +8,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
 )
 
@@ -53,11 +54,22 @@ func TestAnExceptionCaughtBeforeTheEnd(t *testing.T) {
 func TestAnExceptionRaisedFromALostPeer(t *testing.T) {
 	wrapped := diagnosetest.Raised("RuntimeError: [./gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.0.0.1]:4711") +
 		"\nThe above exception was the direct cause of the following exception:\n\n" + diagnosetest.Raised("RuntimeError: peers are gone, cannot continue")
-	tag := func(tag, text string) string {
-		return tag + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+tag) + "\n"
-	}
-	r := diagnosetest.Old(t, tag("[default0]:", wrapped)+tag("[default1]:", diagnosetest.Raised("KeyError: 'tokens'")))
+	r := diagnosetest.Old(t, of("[default0]:", wrapped)+of("[default1]:", diagnosetest.Raised("KeyError: 'tokens'")))
 	require.Contains(t, r.RootLine, "KeyError: 'tokens'", r.Why)
+	late := strings.Replace(wrapped, "pair.cc:598] Connection closed by peer [127.0.0.1]:4711",
+		"unbound_buffer.cc:81] Timed out waiting 12000ms for recv operation to complete", 1)
+	r = diagnosetest.Old(t, of("[default0]:", late))
+	require.Equal(t, outcome.NCCLTimeout, r.Class, "a peer that did not come")
+}
+
+// Nobody sends SIGUSR1 or SIGALRM to a process because another one failed: it ended first, and the others lost it.
+func TestASignalThatNoLauncherSends(t *testing.T) {
+	lost := diagnosetest.Raised("RuntimeError: [./gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.0.0.1]:4711")
+	for signal, class := range map[int]string{-10: outcome.UnknownExit, -14: outcome.UnknownExit, -13: outcome.NCCLConnection} {
+		r := diagnosetest.Old(t, lost+lost+exitedWith("gpu7", 1, 0, 1)+exitedWith("gpu8", signal, 2, 3))
+		require.Equal(t, class, r.Class, "%d: %s", signal, r.RootLine)
+		require.Equal(t, class == outcome.UnknownExit, r.RootNode != nil && *r.RootNode == "gpu8", "%d", signal)
+	}
 }
 
 // Torchrun writes each rank's standard error into a file of its own, without a prefix.

@@ -207,6 +207,9 @@ func (s *scanner) classify(e *Event) *Event {
 	return e
 }
 
+// ofPeers are the classes of exceptions that tell of other ranks.
+var ofPeers = []string{outcome.NCCLConnection, outcome.NCCLTimeout}
+
 // outweigh marks one of two chained exceptions as superseded, and returns the other. The earlier
 // exception holds the reason unless it is a consequence of something else or says much less.
 func outweigh(c python.Chain, earlier, later *Event) *Event {
@@ -219,8 +222,8 @@ func outweigh(c python.Chain, earlier, later *Event) *Event {
 		first = true // failures of a process that was told to end say nothing
 	case c == python.RaisedFrom && python.Waited.MatchString(earlier.Kind):
 		first = false // what it waited for did not come, for the reason that the later one names
-	case c == python.RaisedFrom && earlier.Class == outcome.NCCLConnection && later.Class == outcome.UserException:
-		first = true // the later one says in the program's words that a peer was lost
+	case c == python.RaisedFrom && slices.Contains(ofPeers, earlier.Class) && later.Class == outcome.UserException:
+		first = true // the later one says in the program's words that a peer was lost or did not come
 	case c == python.RaisedFrom && strings.Contains(earlier.Text, "is killed by signal: "):
 		first = true // the later one says only that the data loader's workers are gone
 	case d >= 10 && c != python.Wrapping:

@@ -322,6 +322,9 @@ func exitClass(code int) (class string, weight int) {
 	case 126, 127:
 		return outcome.EnvLaunch, pattern.Exited
 	}
+	if code < 0 && code != -13 { // no launcher sends it, and no lost peer brings it about; SIGPIPE does follow from a reader's end
+		return outcome.UnknownExit, pattern.Aborted
+	}
 	return outcome.UnknownExit, pattern.Exited
 }
 
