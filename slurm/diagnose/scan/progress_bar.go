@@ -98,8 +98,10 @@ func (s *scanner) physical(line []byte, off int64) {
 			}
 		}
 		word := []byte(nil)
-		if rest, ok := bytes.CutSuffix(part, killed); ok && n == len(parts)-1 && (n > 0 || !bytes.HasSuffix(rest, []byte(" ")) && drawnBar.MatchString(string(rest))) {
-			part, word = rest, whole(killed)
+		if rest, ok := bytes.CutSuffix(part, killed); ok && n == len(parts)-1 {
+			if glued := !bytes.HasSuffix(rest, []byte(" ")); n > 0 || glued && drawnBar.MatchString(string(rest)) {
+				part, word = rest, whole(killed)
+			}
 		}
 		if len(part) > 0 {
 			s.line(part, off)
