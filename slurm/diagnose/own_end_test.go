@@ -148,6 +148,17 @@ func TestWhoEndedALauncherIsNotInvented(t *testing.T) {
 	}
 }
 
+// Paddle's launcher tells which process was aborted. Behind it stands what that process had written before.
+func TestAnAbortedTrainerIsNoSuccess(t *testing.T) {
+	const aborted = "ERROR 2026-03-02 10:12:11,804 launch_utils.py:545] ABORT!!! Out of all 4 trainers, the trainer process with rank=[0] was aborted. Please check its log."
+	log := "launch train in GPU mode\n" + aborted + "\nINFO 2026-03-02 10:12:14,805 launch_utils.py:307] terminate all the procs\n"
+	for _, flushed := range []string{"", "platform: Linux\nload model success\n", "load model success\nLoaded 8498 weights with gamma=1.25\n"} {
+		r := diagnosetest.Old(t, log+flushed)
+		require.Equal(t, outcome.UnknownExit, r.Class, flushed)
+		require.Equal(t, aborted, r.RootLine, flushed)
+	}
+}
+
 // What a script's trap writes comes at any end of the script.
 func TestATrapsWordsAreNoEnd(t *testing.T) {
 	steps := "+ trap 'cleanup 7' EXIT\n+ python train.py\n" + diagnosetest.Rounds(8, "epoch 1 step {n} loss 2.{n}\n")

@@ -96,5 +96,6 @@ func LastRetry(text string) bool {
 
 // AgentLine reports whether a launcher or Slurm wrote a line about another process.
 func AgentLine(text string) bool {
-	return strings.HasPrefix(text, "srun:") || strings.HasPrefix(text, "slurmstepd") || strings.Contains(text, "of binary:")
+	return strings.HasPrefix(text, "srun:") || strings.HasPrefix(text, "slurmstepd") || strings.Contains(text, "of binary:") ||
+		strings.Contains(text, "the trainer process with rank=") // torchelastic, Paddle's launcher
 }

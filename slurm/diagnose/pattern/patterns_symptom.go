@@ -55,5 +55,6 @@ var symptomPatterns = []pattern{
 			`|for job step to complete|job credential revoked|job termination|terminating|broken ?pipe|connectionreseterror|connectionrefusederror|systemexit|exited unexpectedly` +
 			"|killed by signal: terminated|`termination signal` is detected",
 	},
+	{outcome.UnknownExit, Exited, oneOf("the trainer process with rank="), `abort!!! .* was aborted`}, // Paddle's launcher
 	{outcome.UnknownExit, Exited, oneOf("failed"), `^(?:the )?(?:job|run|training|result:?|script|experiment)\b.{0,16}\bfailed\b`},
 }

@@ -276,7 +276,8 @@ const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|
 var unfinished = lazy.New(`(?i)(?:(?:\bnot|n't|\bnever)[ -]?(?:yet |been |be |fully )*|\bun-?|\bin-?)(?:done|finish(?:ed)?|complete\w*|success\w*|saved|written)\b|` +
 	`\b(?:will|would|to|can|should) be\b|\bpartial\b|` +
 	`\b(?:start-?up|warm-?up|set-?up|initiali[sz]ation) (?:complete|done|finish)|` +
-	`\b` + ready + `\w* success(?:ful(?:ly)?)?\b|\b(?:successfully|finished|done|completed?) ` + ready + `|(?-i:^Done \(t=[\d.]+s\))|` + // pycocotools, about an index
+	`\b` + ready + `\w*(?: [\w.-]+){0,3} success(?:ful(?:ly)?)?\b|` +
+	`\b(?:successfully|finished|done|completed?) ` + ready + `|(?-i:^Done \(t=[\d.]+s\))|` + // pycocotools, about an index
 	`<All keys matched successfully>|` + // load_state_dict
 	settingsSaved + `|\bfinished with status 'done'|\bwritten (?:in|by)\b|Run data is saved|Adding directory to artifact|未|失败|fail|error|(?:^|[^-])\bfatal|cannot|could not`)
 

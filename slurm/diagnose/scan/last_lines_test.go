@@ -50,6 +50,7 @@ func TestWhatTheLastLinesTell(t *testing.T) {
 		"The evaluation run failed for sample 3, skipped\n" + saved + note:        said,
 		"12 passed, 0 failed\n":                                                   said,
 		"Non-fatal errors: 0. All is written\n":                                   said,
+		"load model success\n":                                                    nothing,
 		// A sentence that a program generated, and a failure behind which it measured.
 		full + "Failed attempts taught her that patience wins\n":                          {Counted: true, Full: true},
 		saved + "Error handling is important\nJob finished at Tue Mar  5 10:00:00 2024\n": sure,
