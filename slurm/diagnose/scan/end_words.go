@@ -12,7 +12,8 @@ import (
 
 // doneWords match words with which programs and scripts report success, at their end or after each
 // round of a loop.
-var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|succeeded|saved|written|wrote|ended|generated|passed|ran for \d[\d.]* ?[smh]\w*)\b` +
+var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|succeeded|saved|written|wrote|ended|generated|` +
+	`(?-i:PASSED)|(?:\d+|checks?|` + wholeRun + `) passed|ran for \d[\d.]* ?[smh]\w*)\b` + // a verdict, no participle
 	`|完成|结束|已保存|成功|com sucesso|\bguardad[oa]s?\b`)
 
 // over and round are the words for the end of one round of a loop.

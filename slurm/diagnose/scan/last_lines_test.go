@@ -49,8 +49,10 @@ func TestWhatTheLastLinesTell(t *testing.T) {
 		"Error: cannot find the data\nJob finished at Tue Mar  5 10:00:00 2024\n": none,
 		"The evaluation run failed for sample 3, skipped\n" + saved + note:        said,
 		"12 passed, 0 failed\n":                                                   said,
+		"&&&& PASSED a.b # ./a\n":                                                 said,
 		"Non-fatal errors: 0. All is written\n":                                   said,
 		"load model success\n":                                                    nothing,
+		"/v/a.py:7: UserWarning: it was passed an array of 3\n":                   nothing,
 		// A sentence that a program generated, and a failure behind which it measured.
 		full + "Failed attempts taught her that patience wins\n":                          {Counted: true, Full: true},
 		saved + "Error handling is important\nJob finished at Tue Mar  5 10:00:00 2024\n": sure,
