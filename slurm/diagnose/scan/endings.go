@@ -101,7 +101,7 @@ func (f *Facts) Ending() (e Ending) {
 			case setUp.MatchString(text), c.bar && inEpoch.MatchString(text):
 				continue
 			case c.epoch:
-				complete = complete && !(k == len(last)-1 && beginsEpoch(text))
+				complete = complete && !(k == len(last)-1 && beginsEpoch(text)) && !f.epochs.opened(f.told, last[k+1:])
 				e.Short = !complete
 			}
 			if m.Off >= bar.Off {

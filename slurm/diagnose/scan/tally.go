@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -75,6 +76,7 @@ type epochCount struct {
 	at      int  // the value of Facts.told at its first line
 	lines   int  // number of lines of the epoch before it
 	bare    bool // its first line contains only its number
+	later   bool // there was one before it
 	closed  bool // its first line contains results and follows its full progress bar
 	barAt   int  // the value of Facts.told at the last full progress bar
 	settled int  // the number of epochs according to the settings
@@ -87,7 +89,7 @@ func (c *epochCount) read(in tally, told int, behind string) {
 	}
 	tells := figure.MatchString(behind)
 	*c = epochCount{
-		n: in.n, of: in.of, at: told, lines: told - c.at, bare: !tells, closed: tells && c.barAt == told-1,
+		n: in.n, of: in.of, at: told, lines: told - c.at, bare: !tells, later: c.at > 0, closed: tells && c.barAt == told-1,
 		barAt: c.barAt, settled: c.settled,
 	}
 }
@@ -125,6 +127,12 @@ func (c epochCount) complete(told, fromZero int) bool {
 	after := told - c.at + 1
 	whole := after >= c.lines && !(c.bare && after == 1) || c.closed
 	return last && whole && after-c.lines <= LongTail
+}
+
+// opened reports whether the last epoch has only begun: its first line contains only its number, and fewer lines
+// follow it than followed the one before it, none of them with a figure.
+func (c epochCount) opened(told int, behind []Mark) bool {
+	return c.later && c.bare && told-c.at+1 < c.lines && !slices.ContainsFunc(behind, func(m Mark) bool { return figure.MatchString(m.Text) })
 }
 
 // A plan is the number of iterations that a trainer announced, and whether its reports reached it. Such
