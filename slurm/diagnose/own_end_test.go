@@ -159,6 +159,17 @@ func TestAnAbortedTrainerIsNoSuccess(t *testing.T) {
 	}
 }
 
+// A program that could not import a module says so and goes on. It is the reason if nothing else is.
+func TestAModuleThatAProgramDidWithout(t *testing.T) {
+	log := "model_imports.py: Could not import asr.ctc: No module named 'asr'\n" + diagnosetest.Rounds(9, "The layer {n} is built\n")
+	for end, class := range map[string]string{
+		diagnosetest.Raised("ValueError: no such axis"):      outcome.UserException,
+		"srun: error: n1: task 0: Exited with exit code 1\n": outcome.ImportError,
+	} {
+		require.Equal(t, class, diagnosetest.Old(t, log+end).Class, end)
+	}
+}
+
 // What a script's trap writes comes at any end of the script.
 func TestATrapsWordsAreNoEnd(t *testing.T) {
 	steps := "+ trap 'cleanup 7' EXIT\n+ python train.py\n" + diagnosetest.Rounds(8, "epoch 1 step {n} loss 2.{n}\n")

@@ -64,6 +64,8 @@ func (s *scanner) plain(st *stream, t logline.Tag, text, raw string, off int64, 
 		e.Form = pattern.Statement
 	}
 	switch {
+	case p.Class == outcome.ImportError && f == pattern.Statement && strings.Contains(text, "ould not import "):
+		e.Form = pattern.Bare // its program handled the error, and may have gone on
 	case p.Weight >= pattern.Fact-1 && !factForm.MatchString(text):
 		e.Weight = pattern.Specific
 	case p.Weight >= pattern.Fact-1, pattern.LastRetry(text), e.Agent, DeathSignal.MatchString(text):
