@@ -18,7 +18,8 @@ func (j *job) slurmEnd(live []*scan.Event) (verdict, bool) {
 	var best *scan.Event
 	for _, e := range live {
 		if !scan.IsEnd(e.Class) || e.Class == outcome.SlurmCancelled && j.failedBefore(e, live) || e.Class == outcome.SlurmTimeLimit && stuck ||
-			e.StepOnly() && j.slurmCompleted() && j.files[e.File].DoneBefore(e) || j.after(e) == wentOn && (e.Kind != "" || e.Class != outcome.SlurmNodeFail) {
+			e.StepOnly() && (j.slurmCompleted() && j.files[e.File].DoneBefore(e) || j.endedByScript(e)) ||
+			j.after(e) == wentOn && (e.Kind != "" || e.Class != outcome.SlurmNodeFail) {
 			continue
 		}
 		if best != nil && best.Class == outcome.SlurmNodeFail && e.Class == outcome.SlurmNodeFail {
@@ -118,4 +119,16 @@ func (j *job) placeInterrupt(e *scan.Event) {
 	if len(by) == 1 && (e.Node == "" || e.Node == by[0].Host) {
 		e.Rank, e.Node = by[0].Rank, by[0].Host
 	}
+}
+
+// endedByScript reports whether a step was only ended, without a reason of Slurm's, soon after the run had said that all its
+// work was done, and nothing had failed: a script ends a program that it started beside the run.
+func (j *job) endedByScript(e *scan.Event) bool {
+	done, at := j.files[e.File].Finished, e.When()
+	return j.given.state() == "" && j.given.ExitCode == "" && !strings.Contains(e.Text, "DUE TO") && j.endsWell() &&
+		done != nil && done.Off < e.Off && !done.At.IsZero() && !at.IsZero() && at.Sub(done.At) <= skew &&
+		!slices.ContainsFunc(j.events, func(o *scan.Event) bool {
+			ended := o.Agent && o.Weight <= pattern.Death && !scan.IsEnd(o.Class) && (o.Exit == 0 || o.Exit == -9 || o.Exit == -15) // what srun says of the step
+			return o != e && !ended && (o.File != e.File || o.Off > done.Off)
+		})
 }

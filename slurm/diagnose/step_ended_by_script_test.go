@@ -1,0 +1,35 @@
+package diagnose_test
+
+import (
+	"testing"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/stretchr/testify/require"
+)
+
+// A script may end a step of its own, such as a monitor, when the training is done. A failure beside that, or a job that is
+// cancelled, remains one.
+func TestAStepThatTheScriptEndsAfterTheTraining(t *testing.T) {
+	const (
+		steps  = " [2026-06-11 10:00:00] iteration 8/ 8 | elapsed time per iteration (ms): 120.1 | lm loss: 6.2E+00 |\n"
+		done   = "[after training is done] datetime: 2026-06-11 10:00:01 \n"
+		forced = "srun: forcing job termination\nsrun: Job step aborted: Waiting up to 7 seconds for job step to finish.\n"
+		step   = "slurmstepd-gpu1: error: *** STEP 19.0 ON gpu1 CANCELLED AT 2026-06-11T10:00:04 ***\n"
+		late   = "slurmstepd-gpu1: error: *** STEP 19.0 ON gpu1 CANCELLED AT 2026-06-11T10:20:04 ***\n"
+		killed = "srun: error: gpu1: task 0: Killed\n"
+		whole  = "slurmstepd-gpu1: error: *** JOB 19 ON gpu1 CANCELLED AT 2026-06-11T10:00:04 ***\n"
+		limit  = "slurmstepd-gpu1: error: *** STEP 19.0 ON gpu1 CANCELLED AT 2026-06-11T10:00:04 DUE TO TIME LIMIT ***\n"
+	)
+	for name, c := range map[string]struct{ log, class string }{
+		"the step":                 {steps + done + forced + step + killed, outcome.Success},
+		"the step, before the end": {steps + forced + step + killed, outcome.SlurmCancelled},
+		"the step, long after":     {steps + done + forced + late + killed, outcome.SlurmCancelled},
+		"the job":                  {steps + done + forced + whole + killed, outcome.SlurmCancelled},
+		"Slurm's limit":            {steps + done + forced + limit + killed, outcome.SlurmTimeLimit},
+		"a task that failed":       {steps + done + "srun: error: gpu1: task 3: Exited with exit code 3\n" + step + killed, outcome.UnknownExit},
+	} {
+		r := diagnosetest.Old(t, c.log)
+		require.Equal(t, c.class, r.Class, "%s: %s: %s", name, r.Why, r.RootLine)
+	}
+}
