@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
@@ -14,6 +15,12 @@ import (
 func (j *job) endedOtherwise(e *scan.Event) bool {
 	if e.Stack == nil || e.Agent || e.Stack.Uncaught || inThread(e) || outermost(e) {
 		return false
+	}
+	if last := raisedFrom(e, j.events); last != nil && outermost(last) {
+		return false
+	}
+	if j.othersCrashed(e) {
+		return true
 	}
 	by, failed := launcher{e.File, e.Tag.Label}, map[int]bool{}
 	for _, s := range j.files[e.File].Elastic {
@@ -33,6 +40,15 @@ func (j *job) endedOtherwise(e *scan.Event) bool {
 		}
 	}
 	return reason && (later || ended > 0 && ended >= len(failed))
+}
+
+// raisedFrom returns the exception that a process raised from another one, or nil.
+func raisedFrom(e *scan.Event, events []*scan.Event) *scan.Event {
+	o := firstEvent(events, func(o *scan.Event) bool { return o.File == e.File && o.Tag == e.Tag && o.Off > e.Off })
+	if o == nil || !o.Superseded || o.Stack == nil || o.Stack.Chain == python.Unchained {
+		return nil
+	}
+	return o
 }
 
 // outermost reports whether an exception left the program's outermost frame, so that it ended its process. Below a function
@@ -55,4 +71,29 @@ func endedAlone(e *scan.Event) bool {
 func killedAlone(e *scan.Event) bool {
 	deaths := []string{outcome.HostOOM, outcome.Segfault, outcome.ShmBusError}
 	return e.Agent && e.Rank >= 0 && slices.Contains(deaths, e.Class) && e.Exit != -6 && e.Exit != 134
+}
+
+// othersCrashed reports whether launchers say that the rank of an exception ended by a signal; or, if its rank is unknown, that a
+// signal ended processes, and that all the others, which lost them, left with the same code: nothing is left that the
+// exception ended.
+func (j *job) othersCrashed(e *scan.Event) bool {
+	left, codes := map[int]bool{}, map[int]bool{}
+	own := false
+	for _, o := range j.events {
+		if !o.Agent || o.Rank < 0 || o.Exit == 0 || len(o.Tasks) > 1 || scan.ToldToEnd(o.Exit) {
+			continue
+		}
+		if codes[o.Exit] = true; !crashed(o.Exit) {
+			left[o.Rank] = true
+		}
+		own = own || o.Rank == e.Rank && crashed(o.Exit)
+	}
+	signals := slices.DeleteFunc(slices.Collect(maps.Keys(codes)), func(exit int) bool { return !crashed(exit) })
+	return own || e.Rank < 0 && len(signals) == 1 && len(codes) == 2 && len(left) > 1
+}
+
+// crashed reports whether an exit code is that of a signal which no launcher sends, and neither Python nor PyTorch after an
+// exception: not SIGHUP, SIGINT, SIGABRT, SIGKILL, SIGPIPE and SIGTERM.
+func crashed(exit int) bool {
+	return exit < 0 && !slices.Contains([]int{-1, -2, -6, -9, -13, -15}, exit)
 }
