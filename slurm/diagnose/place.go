@@ -89,6 +89,19 @@ func (j *job) placeEvents() {
 				e.Node = lost
 			}
 		}
+		placeChains(list)
+	}
+}
+
+// placeChains gives an exception without a rank that of the exception that its process raised from it.
+func placeChains(events []*scan.Event) {
+	for _, e := range events {
+		if e.Rank >= 0 || e.Kind == "" || e.Tag == logline.NoTag {
+			continue
+		}
+		if o := raisedFrom(e, events); o != nil && o.Rank >= 0 {
+			e.Rank, e.Node = o.Rank, cmp.Or(e.Node, o.Node)
+		}
 	}
 }
 
