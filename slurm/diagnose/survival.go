@@ -56,7 +56,7 @@ func (j *job) after(e *scan.Event) continuation {
 	if e.Kind != "" && j.linesUntilNext(e) >= scan.NextRun && !j.manyProcesses() {
 		return wentOn // only another program writes so much
 	}
-	if f.Ran.Programs-e.Ran.Programs >= scan.Enough && raisedBySetUp(e) {
+	if raisedBySetUp(e) && f.Ran.Programs-j.lastAlike(e).Ran.Programs >= scan.Enough {
 		return wentOn
 	}
 	if e.Kind != "" && !e.Dated && j.linesSinceEvents(e) >= 10 && f.LastTime.Sub(e.When()) > scan.LongAfter && !e.When().IsZero() {
@@ -94,6 +94,16 @@ func (j *job) after(e *scan.Event) continuation {
 		return mayHaveGoneOn
 	}
 	return noSign
+}
+
+// lastAlike returns the last event of a file with the text of an event: several processes that fail alike do not go on.
+func (j *job) lastAlike(e *scan.Event) *scan.Event {
+	for _, o := range slices.Backward(j.events) {
+		if o.File == e.File && o.Text == e.Text && o.Off > e.Off {
+			return o
+		}
+	}
+	return e
 }
 
 // sourcedFile matches a shell's message about a missing file that it was to source for settings, as
