@@ -54,11 +54,36 @@ func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 	if v.event.Rank < 0 {
 		j.rankBySummaries(v)
 	}
+	if v.event.Rank < 0 && v.event.Kind != "" {
+		v.event.Rank = j.onlyRankOn(v.event.Node)
+	}
 	if l, ok := j.loneExitCode(live); ok && v.event.Rank < 0 && !strings.HasPrefix(v.event.Text, "slurmstepd") {
 		v.event.Rank = l.rank
 		v.event.Node = cmp.Or(v.event.Node, j.nodeByRank(l.rank, j.nodesOfRanks()))
 	}
 	return v
+}
+
+// onlyRankOn returns the rank of a node where launchers say that every node has one; else -1.
+func (j *job) onlyRankOn(node string) int {
+	only, hosts := -1, map[string]int{}
+	for _, f := range j.files {
+		for _, e := range f.Elastic {
+			if e.Rank < 0 || e.Host == "" {
+				continue
+			}
+			if r, ok := hosts[e.Host]; ok && r != e.Rank || e.Local > 0 {
+				return -1
+			}
+			if hosts[e.Host] = e.Rank; e.Host == node {
+				only = e.Rank
+			}
+		}
+	}
+	if len(hosts) != j.ranks() {
+		return -1
+	}
+	return only
 }
 
 // firstByChance reports whether a process of another node raised another exception that says as much, and neither rank nor time
