@@ -128,7 +128,8 @@ func (j *job) endedByScript(e *scan.Event) bool {
 	return j.given.state() == "" && j.given.ExitCode == "" && !strings.Contains(e.Text, "DUE TO") && j.endsWell() &&
 		done != nil && done.Off < e.Off && !done.At.IsZero() && !at.IsZero() && at.Sub(done.At) <= skew &&
 		!slices.ContainsFunc(j.events, func(o *scan.Event) bool {
-			ended := o.Agent && o.Weight <= pattern.Death && !scan.IsEnd(o.Class) && (o.Exit == 0 || o.Exit == -9 || o.Exit == -15) // what srun says of the step
+			// What srun says of the step.
+			ended := o.Agent && o.Weight <= pattern.Death && !scan.IsEnd(o.Class) && (o.Exit == 0 || o.Exit == -9 || o.Exit == -15)
 			return o != e && !ended && (o.File != e.File || o.Off > done.Off)
 		})
 }
