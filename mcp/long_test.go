@@ -114,15 +114,15 @@ func TestATaskCanBeCancelled(t *testing.T) {
 	conv.close()
 }
 
-// The time from exec to the answer of initialize, and the memory that the process uses
-// by then. The bounds hold on a busy machine; the log has the numbers.
+// The processor time of a process that answers initialize and ends, and the memory that it
+// uses by then. The log has the numbers, and the time on the clock, which a busy machine makes longer.
 func TestTheBinaryStartsAtOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the binary; not with -short")
 	}
 	bin, err := built()
 	require.NoError(t, err, bin)
-	best, rss := time.Hour, 0
+	best, clock, rss := time.Hour, time.Hour, 0
 	for range 10 {
 		cmd := exec.Command(bin, "mcp")
 		cmd.Env = append(os.Environ(), "MEGATRON_OPS_STATE_DIR="+t.TempDir())
@@ -134,15 +134,15 @@ func TestTheBinaryStartsAtOnce(t *testing.T) {
 		require.NoError(t, cmd.Start())
 		fmt.Fprintln(in, hello)
 		line, err := bufio.NewReader(out).ReadString('\n')
-		took := time.Since(start)
+		clock = min(clock, time.Since(start))
 		require.NoError(t, err)
 		require.Contains(t, line, "megatron-ops")
-		best = min(best, took)
 		rss = max(rss, residentKB(t, cmd.Process.Pid))
 		require.NoError(t, in.Close())
 		require.NoError(t, cmd.Wait())
+		best = min(best, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
 	}
-	t.Logf("exec to initialize: %v at best of 10; %d MB resident at most", best.Round(time.Millisecond/10), rss>>10)
+	t.Logf("%v of processor time, and %v from exec to initialize, at best of 10; %d MB resident at most", best, clock.Round(time.Millisecond/10), rss>>10)
 	require.Less(t, best, 250*time.Millisecond)
 	require.Less(t, rss, 60<<10)
 }
