@@ -32,10 +32,10 @@ var method = []Step{
 			"a rank prints because another one died. Clocks of two nodes are brought together by a moment that both name (the end of a rendezvous, "+
 			"iterations that both report), and else believed to five seconds; within that, the line that says more wins. What the kernel, the driver or "+
 			"Slurm state of hardware and memory overrules the error that Python made of it. "+
-			"No rank is named for an error that most ranks raised, each one that failed by itself among them.",
+			"If most ranks raised it, each one that failed by itself among them, the answer says so: the rank of its line only wrote first.",
 		"最后一次尝试（一个文件含多次运行时为最后一次运行）中最早出现的、与 NCCL 无关的异常、崩溃或故障。若其进程之后仍在继续（其后有迭代，或脚本启动的其他程序），则该事件不算；多个程序先后失败时以最后一个为准，除非它缺少的正是前一个本应生成的东西，或只有前一个报告过迭代；低于 error 级别的日志、进度提示、列表与表格，以及因其他 rank 死亡而打印的内容也不算。若两节点都记录了同一时刻（rendezvous "+
 			"结束、共同报告的迭代），先据此校正时钟；否则时钟差在五秒内不分先后，此时以信息更明确的那一行为准。内核、驱动或 Slurm 关于硬件与内存的陈述优先于 Python 由此产生的报错。"+
-			"若多数 rank 都抛出同一错误，且自行失败的 rank 无一例外，则不点名任何 rank。")},
+			"若多数 rank 都抛出同一错误，且自行失败的 rank 无一例外，则会说明这一点：所示行的 rank 只是最先写出它。")},
 	{"slurm ended it", said(
 		"Slurm says that it ended the job: time limit, preemption, node failure, cancellation. A step that is cancelled right after a task failed is "+
 			"a consequence. Except after a node failure, the node that Slurm names is the one that wrote this, and not at fault.",

@@ -70,7 +70,7 @@ func TestAnAddressThatNoRankCanResolve(t *testing.T) {
 }
 
 // Each rank's last words name it by torchrun's --tee, and a launcher tells which ranks failed by themselves.
-func TestNoRankIsToBlameForAnErrorOfAllRanks(t *testing.T) {
+func TestAnErrorOfAllRanksIsCalledSo(t *testing.T) {
 	raised := func(local int, message string) string {
 		return fmt.Sprintf("[default%d]:Traceback (most recent call last):\n[default%d]:  File \"/w/t.py\", line 9, in <module>\n[default%d]:    main()\n[default%d]:%s\n",
 			local, local, local, local, message)
@@ -105,7 +105,10 @@ func TestNoRankIsToBlameForAnErrorOfAllRanks(t *testing.T) {
 		"most of them, and one was told to end": {raised(1, key) + raised(0, key) + exitedWith("gpu1", 1, 0, 1) + told(2), nil},
 	} {
 		r := diagnosetest.Text(t, "job 49 on gpu1\n"+c.log)
-		require.Equal(t, c.rank, r.RootRank, name)
+		require.NotNil(t, r.RootRank, name)
+		if c.rank != nil {
+			require.Equal(t, *c.rank, *r.RootRank, name)
+		}
 		require.NotNil(t, r.RootNode, name)
 		require.Equal(t, "gpu1", *r.RootNode, name)
 		require.Equal(t, c.rank == nil, r.Laggard == "all", name)

@@ -8,14 +8,14 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// ofAll returns a verdict without a rank if most of the run's ranks raised the cause, and so did each one that failed by itself: then
-// chance decides which one writes first. If they are on several nodes, no node is at fault either.
+// ofAll returns a verdict that says so if most of the run's ranks raised the cause, and so did each one that failed by itself: then
+// chance decides which one writes first. The rank and the node stay those of the line that is shown.
 func (j *job) ofAll(v verdict) verdict {
 	cause := v.event
 	if cause.Agent || cause.Quoted || cause.Weight >= pattern.Fact-1 || cause.Kind == "" && !scan.Complaint.MatchString(cause.Text) {
 		return v
 	}
-	ranks, nodes, unnamed := saidBy(j.events, func(e *scan.Event) bool { return !e.Superseded && sameError(e, cause) && j.after(e) != wentOn })
+	ranks, _, unnamed := saidBy(j.events, func(e *scan.Event) bool { return !e.Superseded && sameError(e, cause) && j.after(e) != wentOn })
 	if j.rankOf(cause.File, cause.Tag) >= 0 {
 		unnamed = 0 // where lines name their ranks, one without is a copy
 	}
@@ -29,8 +29,7 @@ func (j *job) ofAll(v verdict) verdict {
 	if all := len(ranks) + missing; missing > unnamed || all < 2 || 2*all <= world {
 		return v
 	}
-	v.ofMany, v.laggard = true, &laggard{-1, nil, "all"}
-	v.noneAtFault = v.noneAtFault || len(nodes) > 1
+	v.laggard = &laggard{-1, nil, "all"}
 	return v
 }
 

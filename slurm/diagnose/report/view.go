@@ -227,7 +227,7 @@ func (r Report) detail(l lang.Lang) string {
 		say("One rank raised it, and the log does not tell on which node: each node has a process of that number. `--label` of srun, or a file for each node, tells.",
 			"由其中一个 rank 抛出，但日志看不出是在哪个节点：每个节点都有这一编号的进程。srun 的 `--label`，或每个节点各写一个文件，可以区分。")
 	case "all":
-		say("Every rank that failed by itself raised it, so no single one is to blame.", "自行失败的 rank 都报了同一个错误，因此不归咎于其中某一个。")
+		say("Every rank that failed by itself raised it: the rank of this line only wrote it first.", "自行失败的 rank 都报了同一个错误：这一行的 rank 只是最先写出它。")
 	case "silent":
 		say("Only this rank was silent when the others timed out or lost it.", "其他 rank 都报告超时或连接断开，只有它没有报错。")
 	}
