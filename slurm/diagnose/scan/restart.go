@@ -94,6 +94,7 @@ func (s *scanner) settleRestarts() {
 // attempts before: what a process writes to its standard output may reach the file after the report of its end. Words that
 // are in themselves those of a start must also be dated before a launcher's summary above them.
 func (s *scanner) dropLateStarts() {
+	newest := int64(-1) // the last start that is kept, of any kind
 	for kind, starts := range s.Starts {
 		begun := 0
 		if kind == Restarted {
@@ -104,15 +105,18 @@ func (s *scanner) dropLateStarts() {
 			begun++
 			told := slices.ContainsFunc(s.Elastic, func(e ElasticEntry) bool { return e.sums(m.Off, m.At) })
 			if kind == Restarted && !slices.Contains(s.reborn, m.Off) || kind != Restarted && (m.Tag.Local < 0 || !told) || begun > s.ended(m) {
-				kept, s.late = m.Off, 0
+				kept, newest = m.Off, max(newest, m.Off)
 				return false
 			}
 			begun--
 			if i := slices.IndexFunc(s.Elastic, func(e ElasticEntry) bool { return e.Rank >= 0 && e.Off > kept && e.Off < m.Off }); i >= 0 {
-				s.late = s.Elastic[i].Off
+				s.late = max(s.late, s.Elastic[i].Off)
 			}
 			return true
 		})
+	}
+	if newest > s.late {
+		s.late = 0 // those words were not the last
 	}
 	if m := s.Finished; m != nil {
 		at, dated := logline.ParseTime(m.Text)
