@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
@@ -77,19 +76,21 @@ func killedAlone(e *scan.Event) bool {
 // signal ended processes, and that all the others, which lost them, left with the same code: nothing is left that the
 // exception ended.
 func (j *job) othersCrashed(e *scan.Event) bool {
-	left, codes := map[int]bool{}, map[int]bool{}
-	own := false
+	signals, codes, left := map[int]bool{}, map[int]bool{}, map[int]bool{}
 	for _, o := range j.events {
 		if !o.Agent || o.Rank < 0 || o.Exit == 0 || len(o.Tasks) > 1 || scan.ToldToEnd(o.Exit) {
 			continue
 		}
-		if codes[o.Exit] = true; !crashed(o.Exit) {
-			left[o.Rank] = true
+		switch {
+		case !crashed(o.Exit):
+			codes[o.Exit], left[o.Rank] = true, true
+		case o.Rank == e.Rank:
+			return true
+		default:
+			signals[o.Exit] = true
 		}
-		own = own || o.Rank == e.Rank && crashed(o.Exit)
 	}
-	signals := slices.DeleteFunc(slices.Collect(maps.Keys(codes)), func(exit int) bool { return !crashed(exit) })
-	return own || e.Rank < 0 && len(signals) == 1 && len(codes) == 2 && len(left) > 1
+	return e.Rank < 0 && len(signals) == 1 && len(codes) == 1 && len(left) > 1
 }
 
 // crashed reports whether an exit code is that of a signal which no launcher sends, and neither Python nor PyTorch after an

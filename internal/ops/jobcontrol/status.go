@@ -317,15 +317,17 @@ func jobFacts(j slurm.Job, l lang.Lang) (fs view.Facts) {
 	if j.Restarts > 0 { // Slurm forgets when a job that it has put back was submitted
 		submitted.en, submitted.zh = "queued again", "重新排队时间"
 	}
+	started := j.StartedAt
+	if j.State == slurm.Cancelled && j.ElapsedS == 0 { // Slurm also gives a start time to a job that never ran
+		started = nil
+	}
 	for _, t := range []namedTime{
 		submitted,
-		{"started" + one.EN, "开始时间" + one.ZH, j.StartedAt},
+		{"started" + one.EN, "开始时间" + one.ZH, started},
 		{"preempted", "抢占时间", j.PreemptedAt},
 		{"ended" + one.EN, "结束时间" + one.ZH, j.EndedAt},
 	} {
-		// Slurm also gives a start time to a job that never ran.
-		neverRan := strings.HasPrefix(t.en, "started") && j.State == slurm.Cancelled && j.ElapsedS == 0
-		if t.at != nil && !neverRan {
+		if t.at != nil {
 			add(t.en, t.zh, t.at.Local().Format(time.DateTime))
 		}
 	}
