@@ -27,7 +27,8 @@ func (j *job) endedOtherwise(e *scan.Event) bool {
 			failed[s.Rank] = true
 		}
 	}
-	ended, later, reason := 0, false, false
+	told := j.toldToEndFirst(j.events)
+	ended, later, reason := 0, false, told != nil && !sameLauncher(e, told)
 	for _, o := range j.events {
 		if o.Superseded {
 			continue

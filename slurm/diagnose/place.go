@@ -102,7 +102,9 @@ func placeChains(events []*scan.Event) {
 		}
 		o := raisedFrom(e, events)
 		if o == nil && outermost(e) && e.Stack.Frames[0].Function == "_bootstrap" {
-			o = firstEvent(events, func(o *scan.Event) bool { return o.File == e.File && o.Tag.Host == e.Tag.Host && o.Off > e.Off && tellsOfChild.MatchString(o.Text) })
+			o = firstEvent(events, func(o *scan.Event) bool {
+				return o.File == e.File && o.Tag.Host == e.Tag.Host && o.Off > e.Off && tellsOfChild.MatchString(o.Text)
+			})
 		}
 		if o != nil && o.Rank >= 0 {
 			e.Rank, e.Node = o.Rank, cmp.Or(e.Node, o.Node)

@@ -1,65 +1,61 @@
 package diagnose
 
 import (
+	"strings"
+
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
 // toldToEndFirst returns the line in which the launcher of one node says that a signal ends it, if nothing had failed
-// before: srun reports the exit of that node's task first, or reports none and all complaints follow in the same file; and
-// its ranks did not complain. The others lost its ranks. If another node's task exits first, srun itself tells the launcher
-// to end.
+// before: its ranks did not complain, and those of other launchers lost them. Slurm ends the launchers that are left by
+// SIGTERM, so another signal came from elsewhere; and if srun reports exits, that of this node's task must be the first.
 func (j *job) toldToEndFirst(live []*scan.Event) *scan.Event {
 	var told, first *scan.Event
+	several, byTerm := false, func(e *scan.Event) bool {
+		return strings.Contains(e.Text, " 15 ") || strings.Contains(e.Text, "SIGTERM")
+	}
 	for _, e := range live {
 		switch {
-		case scan.DeathSignal.MatchString(e.Text) && (told == nil || told.File == e.File):
-			told = e
-		case scan.DeathSignal.MatchString(e.Text):
-			return nil
+		case scan.DeathSignal.MatchString(e.Text) && (told == nil || byTerm(told) && !byTerm(e)):
+			told, several = e, false
+		case scan.DeathSignal.MatchString(e.Text) && byTerm(e) == byTerm(told):
+			several = several || !sameLauncher(e, told)
 		case len(e.Tasks) > 0 && e.Node != "" && (first == nil || e.File == first.File && e.Off < first.Off):
 			first = e
 		}
 	}
-	if told != nil && first == nil && told.Tag.Label >= 0 {
-		return j.toldBeforeComplaints(told, live)
-	}
-	if told == nil || first == nil || j.taskRank || len(first.Tasks) > 1 || first.Exit != 1 || told.Node != "" && told.Node != first.Node {
+	if told == nil || several {
 		return nil
 	}
-	lost := false
+	if first != nil && (j.taskRank || len(first.Tasks) > 1 || first.Exit != 1 || told.Node != "" && told.Node != first.Node) {
+		return nil
+	}
+	lost, beside := false, false
 	for _, e := range live {
 		if !misses(e) || launcherRaised(e) || e.Class == outcome.UnknownExit {
 			continue
 		}
-		if lost = true; e.File == told.File || j.isOn(e, first.Node) {
+		if lost = true; sameLauncher(e, told) || e.File == told.File && e.Off < told.Off || first != nil && j.isOn(e, first.Node) {
 			return nil
 		}
+		beside = beside || e.Node == told.Node
 	}
 	if !lost {
 		return nil
 	}
 	e := *told
-	e.Node = first.Node
+	if e.Rank = -1; first != nil {
+		e.Node = first.Node
+	} else if beside {
+		e.Node = "" // it is that of the ranks that lost the others
+	}
 	return &e
 }
 
-// toldBeforeComplaints returns a launcher's line that a signal ends it, if the ranks of other tasks then lost its ranks.
-func (j *job) toldBeforeComplaints(told *scan.Event, live []*scan.Event) *scan.Event {
-	lost := false
-	for _, e := range live {
-		own := e.Tag.Label == told.Tag.Label
-		switch {
-		case e == told || launcherRaised(e):
-		case e.File != told.File, e.Off < told.Off, own && e.Class != outcome.UnknownExit:
-			return nil
-		}
-		lost = lost || !own && e.Class == outcome.NCCLConnection
-	}
-	if !lost {
-		return nil
-	}
-	return told
+// sameLauncher reports whether two lines have the same origin but for the rank: the file, or the task or node before it.
+func sameLauncher(a, b *scan.Event) bool {
+	return a.File == b.File && a.Tag.Label == b.Tag.Label && a.Tag.Host == b.Tag.Host
 }
 
 // isOn reports whether an event may have happened on a node, by its file's launcher where the event tells none.

@@ -140,7 +140,7 @@ func CutHost(line string) (rest, host string, sure, ok bool) {
 		return line, "", false, false
 	}
 	rest = line[i+2:]
-	for _, head := range []string{python.Header, `  File "`, "[rank", "[default", "[W", "[E", "[20", " iteration "} {
+	for _, head := range []string{python.Header, `  File "`, "[rank", "[default", "[W", "[E", "[20", " iteration ", "> "} {
 		sure = sure || strings.HasPrefix(rest, head)
 	}
 	return rest, host, sure, true

@@ -56,6 +56,18 @@ func TestANodeBeforeALineIsBelievedOnceItIsSure(t *testing.T) {
 	require.Equal(t, "dgx-09", f.Events[0].Tag.Host)
 	require.Equal(t, 3, f.Events[0].Tag.Rank)
 	require.Equal(t, 1, f.Hosts["dgx-09"], "a node that stands before each line is named once")
+	f = factsOf(t, "gpu1: > setting tensorboard ...\ngpu1: rank 2: training failed\ngpu1: "+strings.ReplaceAll(strings.TrimSpace(inStep("KeyError: 'a'")), "\n", "\ngpu1: ")+"\n")
+	require.Equal(t, "2", f.Events[0].Writer, "Megatron's first lines show that it is a node")
+}
+
+// TestALineThatAnotherProcessBreaksOff has the prefix of a process within the line of another one.
+func TestALineThatAnotherProcessBreaksOff(t *testing.T) {
+	f := factsOf(t, "[default0]:Traceback (most recent call last):\n[default0]:  File \"/w/t.py\", line 3, in f\n[default0]:    ^^^[default1]:KeyError: 'a'\n"+
+		"[default0]:IndexError: pop from empty list[default2]:\n")
+	require.Len(t, f.Events, 2)
+	require.Equal(t, 1, f.Events[0].Tag.Local)
+	require.Equal(t, "IndexError: pop from empty list", f.Events[1].Text)
+	require.Equal(t, 0, f.Events[1].Tag.Local)
 }
 
 // TestWhatAWatchdogSays has the words of watchdogs on collectives.
