@@ -28,7 +28,7 @@ func (j *job) endedOtherwise(e *scan.Event) bool {
 		}
 	}
 	told := j.toldToEndFirst(j.events)
-	ended, later, reason := 0, false, told != nil && !sameLauncher(e, told)
+	ended, later, reason := 0, false, told != nil && len(failed) > 0 && !sameLauncher(e, told)
 	for _, o := range j.events {
 		if o.Superseded {
 			continue

@@ -154,13 +154,3 @@ func TestTheNumberOnTheNodeNamesNoRank(t *testing.T) {
 	require.Nil(t, r.RootRank)
 	require.Contains(t, r.Summary, "`--tee 3`")
 }
-
-// An exception of a process that a rank started belongs to the rank that says next that it left.
-func TestAChildsExceptionBelongsToTheRankThatTellsOfIt(t *testing.T) {
-	child := "Process ForkProcess-1:\n" + strings.Replace(diagnosetest.Raised("OSError: [Errno 28] No space left on device"), "<module>", "_bootstrap", 1)
-	r := diagnosetest.Old(t, of("gpu1: ", logged("rank 1: training failed", lostPeer))+
-		of("gpu2: ", child+logged("rank 2: training failed", "RuntimeError: writer 0 left with exit code 1, nothing is saved")+
-			logged("rank 3: training failed", lostPeer)))
-	require.Equal(t, outcome.DiskFull, r.Class)
-	namesRank(t, 2, r, r.RootLine)
-}

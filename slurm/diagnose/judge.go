@@ -359,12 +359,9 @@ func (j *job) finished() bool {
 // deathSeen reports whether a launcher or Slurm reported a failed process, and afterwards the run did not say
 // that it had completed, nor did the script start another program.
 func (j *job) deathSeen() bool {
-	for i, f := range j.files {
-		if f.Failed != nil && !f.CommandAfter(f.Failed.Off) && (f.Finished == nil || f.Finished.Off < f.Failed.Off) && !j.doneBeside(i) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(j.files, func(f *scan.Facts) bool {
+		return f.Failed != nil && !f.CommandAfter(f.Failed.Off) && (f.Finished == nil || f.Finished.Off < f.Failed.Off)
+	})
 }
 
 // failedBefore reports whether something had failed before Slurm cancelled the job or step.

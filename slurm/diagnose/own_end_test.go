@@ -242,38 +242,33 @@ func TestASignalEndsOneOfSeveralLaunchers(t *testing.T) {
 	caught := strings.Replace(diagnosetest.Raised("KeyError: 'loss'"), "<module>", "misc", 1)
 	left := lost + exitedWith("gpu1", 1, 0, 0)
 	for name, c := range map[string]struct {
-		srun, first, second string
-		node                string
+		srun, first, second, later string // later is the first node's too, in the file of the second
+		node                       string
 	}{
-		"the others lose its ranks":             {"", left, told("15"), "gpu2"},
-		"another rank had caught an exception":  {"", caught + left, told("15"), "gpu2"},
-		"its ranks lost the others":             {"", left, lost + told("15"), ""},
-		"both were told":                        {"", lost + told("15"), told("15"), ""},
-		"srun ends the others":                  {"srun: error: gpu2: task 1: Exited with exit code 1\n", lost + told("15"), told("1"), "gpu2"},
-		"srun ends it, as another exited first": {"srun: error: gpu1: task 0: Exited with exit code 1\n", lost + told("15"), lost + told("15"), ""},
+		"the others lose its ranks":             {"", "", told("15"), left, "gpu2"},
+		"another rank had caught an exception":  {"", "", of("gpu1: ", caught) + told("15"), left, "gpu2"},
+		"two files tell no order":               {"", left, told("15"), "", ""},
+		"nor if a terminal closed":              {"", left, told("1"), "", ""},
+		"it came after the others":              {"", "", of("gpu1: ", left) + told("15"), "", ""},
+		"its ranks lost the others":             {"", "", lost + told("15"), left, ""},
+		"both were told":                        {"", lost + told("15"), told("15"), "", ""},
+		"srun ends the others":                  {"srun: error: gpu2: task 1: Exited with exit code 1\n", lost + told("15"), told("1"), "", "gpu2"},
+		"srun ends it, as another exited first": {"srun: error: gpu1: task 0: Exited with exit code 1\n", lost + told("15"), lost + told("15"), "", ""},
 	} {
-		r := ofFolder(t, map[string]string{"slurm-7.out": "job 7\n" + c.srun, "a.log": of("gpu1: ", "> setting tensorboard ...\n"+c.first), "b.log": of("gpu2: ", "> setting tensorboard ...\n"+c.second)})
+		second := strings.ReplaceAll(of("gpu2: ", "> setting tensorboard ...\n"+c.second), "gpu2: gpu1: ", "gpu1: ")
+		r := ofFolder(t, map[string]string{
+			"slurm-7.out": "job 7\n" + c.srun, "a.log": of("gpu1: ", "> setting tensorboard ...\n"+c.first),
+			"b.log": second + of("gpu1: ", c.later),
+		})
 		if c.node == "" {
-			require.NotContains(t, r.Summary, "told to end", name)
+			require.NotContains(t, r.RootLine, "death signal", name)
+			require.Equal(t, outcome.NCCLConnection, r.Class, name)
 			continue
 		}
 		require.Equal(t, outcome.UnknownExit, r.Class, "%s: %s", name, r.RootLine)
 		require.Equal(t, c.node, *r.RootNode, name)
 		require.Nil(t, r.RootRank, name)
 	}
-}
-
-// The two files of one process are one run: the one tells of a process that it started and outlived, and the other of the end.
-func TestTheEndStandsInTheFileBeside(t *testing.T) {
-	const done = "[after training is done] datetime: 2026-03-04 10:00:00 \n"
-	const probe = "Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007ff8 (most recent call first):\n  File \"<string>\", line 1 in <module>\n" +
-		"the probe died (exit code -11), it goes without\n"
-	r := ofFolder(t, map[string]string{"train-7-gpu1.out": "step 1\n" + done, "train-7-gpu1.err": probe})
-	require.Equal(t, outcome.Success, r.Class, r.RootLine)
-	r = ofFolder(t, map[string]string{"train-7-gpu1.out": "step 1\n" + done, "train-7-gpu2.err": probe})
-	require.Equal(t, outcome.Segfault, r.Class, "another node's")
-	r = ofFolder(t, map[string]string{"train-7-gpu1.out": "step 1\n" + done, "train-7-gpu1.err": probe + "srun: error: gpu1: task 0: Segmentation fault\n"})
-	require.Equal(t, outcome.Segfault, r.Class, "srun tells of it")
 }
 
 // A run whose ranks log or print exceptions of connections that they survive, and that says that it is done.

@@ -93,27 +93,17 @@ func (j *job) placeEvents() {
 	}
 }
 
-// placeChains gives an exception without a rank that of the exception that its process raised from it, or that of the
-// process which says next that its child left.
+// placeChains gives an exception without a rank that of the exception that its process raised from it.
 func placeChains(events []*scan.Event) {
 	for _, e := range events {
 		if e.Rank >= 0 || e.Kind == "" || e.Tag == logline.NoTag {
 			continue
 		}
-		o := raisedFrom(e, events)
-		if o == nil && outermost(e) && e.Stack.Frames[0].Function == "_bootstrap" {
-			o = firstEvent(events, func(o *scan.Event) bool {
-				return o.File == e.File && o.Tag.Host == e.Tag.Host && o.Off > e.Off && tellsOfChild.MatchString(o.Text)
-			})
-		}
-		if o != nil && o.Rank >= 0 {
+		if o := raisedFrom(e, events); o != nil && o.Rank >= 0 {
 			e.Rank, e.Node = o.Rank, cmp.Or(e.Node, o.Node)
 		}
 	}
 }
-
-// tellsOfChild matches an exception that a process raises because a child of its own ended.
-var tellsOfChild = lazy.New(`(?i)^[\w.]+(?:Error|Exception): .*\b(?:exit ?code|exited|died)\b`)
 
 // nodesOfTasks returns the nodes of srun's tasks, by start lines, by launchers' summaries below a
 // task's label, and by srun's reports on the tasks' exits.

@@ -9,7 +9,8 @@ import (
 
 // toldToEndFirst returns the line in which the launcher of one node says that a signal ends it, if nothing had failed
 // before: its ranks did not complain, and those of other launchers lost them. Slurm ends the launchers that are left by
-// SIGTERM, so another signal came from elsewhere; and if srun reports exits, that of this node's task must be the first.
+// SIGTERM, so another signal came from elsewhere. If srun reports exits, that of this node's task must be the first; without
+// such reports, the ranks must complain later in the same file, for two files do not tell which came first.
 func (j *job) toldToEndFirst(live []*scan.Event) *scan.Event {
 	var told, first *scan.Event
 	several, byTerm := false, func(e *scan.Event) bool {
@@ -36,7 +37,8 @@ func (j *job) toldToEndFirst(live []*scan.Event) *scan.Event {
 		if !misses(e) || launcherRaised(e) || e.Class == outcome.UnknownExit {
 			continue
 		}
-		if lost = true; sameLauncher(e, told) || e.File == told.File && e.Off < told.Off || first != nil && j.isOn(e, first.Node) {
+		before := e.File == told.File && e.Off < told.Off || first == nil && e.File != told.File
+		if lost = true; before || sameLauncher(e, told) || first != nil && j.isOn(e, first.Node) {
 			return nil
 		}
 		beside = beside || e.Node == told.Node

@@ -287,18 +287,6 @@ func (s *scanner) line(line []byte, off int64) {
 		}
 		return
 	}
-	for t.Local >= 0 {
-		i := strings.Index(text, "[default")
-		if i < 0 {
-			break
-		}
-		next, rest := logline.CutTag(text[i:])
-		if next.Local < 0 {
-			break
-		}
-		s.entry(t, text[:i], strings.TrimSuffix(raw, text[i:]), off) // two processes wrote at once, and the other one's line begins here
-		t.Local, text, raw = next.Local, rest, text[i:]
-	}
 	s.entry(t, text, raw, off)
 }
 

@@ -68,13 +68,13 @@ func (st *stream) ofChild(e *Event) {
 	}
 }
 
-// rankField matches a logger's field with the writer's rank: "[rank 2/4 gpu1] ERROR", "| rank=1 |"; or a message that begins
-// with the rank: "rank 4: training failed".
+// rankField matches a logger's field with the writer's rank: "[rank 2/4 gpu1] ERROR", "| rank=1 |"; or a message that
+// begins with the rank and ends with the failure, as one that tells how it goes on does not: "rank 4: training failed".
 var rankField = lazy.On("rank|Rank|RANK", `(?i)^(?:.{0,60}[\[(|<] ?(?:global[ _-]?)?rank[ :=]{0,2}(\d{1,6})(?: ?(?:/|of) ?(\d{1,6}))?(?:[ ,;][^\]\[)(|>]{0,40})? ?[\])|>]`+
-	`|(?:.{0,80}[-:|>\]] ?)?rank[ =]?(\d{1,6}): )`)
+	`|(?:.{0,80}[-:|>\]] ?)?rank[ =]?(\d{1,6}): (?:[^,;:]{0,60} )?failed[.:!]?$)`)
 
 // complains matches the levels of records below which a logger writes an exception.
-var complains = lazy.New(`(?i)\b(?:error|critical|fatal|warn(?:ing)?|exception|failed|failure)\b`)
+var complains = lazy.New(`(?i)\b(?:error|critical|fatal|warn(?:ing)?|exception)\b`)
 
 // fails matches the levels of records of fatal errors.
 var fails = lazy.New(`\b(?:ERROR|CRITICAL|FATAL)\b`)
@@ -86,7 +86,7 @@ func (st *stream) byRecord(e *Event) {
 	caught := len(e.Stack.Frames) > 0 && e.Stack.Frames[0].Function != "<module>"
 	switch g := rankField.FindStringSubmatch(st.above); {
 	case !caught && !fails.MatchString(st.above):
-	case g != nil && complains.MatchString(st.above):
+	case g != nil && (g[3] != "" || complains.MatchString(st.above)):
 		e.Writer = g[1] + g[3]
 		e.World, _ = logline.Number(g[2])
 	case e.Stack.Chain != python.Unchained && st.raised != nil:

@@ -60,16 +60,6 @@ func TestANodeBeforeALineIsBelievedOnceItIsSure(t *testing.T) {
 	require.Equal(t, "2", f.Events[0].Writer, "Megatron's first lines show that it is a node")
 }
 
-// TestALineThatAnotherProcessBreaksOff has the prefix of a process within the line of another one.
-func TestALineThatAnotherProcessBreaksOff(t *testing.T) {
-	f := factsOf(t, "[default0]:Traceback (most recent call last):\n[default0]:  File \"/w/t.py\", line 3, in f\n[default0]:    ^^^[default1]:KeyError: 'a'\n"+
-		"[default0]:IndexError: pop from empty list[default2]:\n")
-	require.Len(t, f.Events, 2)
-	require.Equal(t, 1, f.Events[0].Tag.Local)
-	require.Equal(t, "IndexError: pop from empty list", f.Events[1].Text)
-	require.Equal(t, 0, f.Events[1].Tag.Local)
-}
-
 // TestWhatAWatchdogSays has the words of watchdogs on collectives.
 func TestWhatAWatchdogSays(t *testing.T) {
 	const (
