@@ -309,12 +309,12 @@ func (j *job) caughtBehindEnd(e *scan.Event) bool {
 }
 
 // saysItExits reports whether a program says with an error that it exits because of it, maybe with 0, as
-// Megatron-LM's ">> '--exit-on-missing-checkpoint' set ... exiting. <<".
+// Megatron-LM's loading of checkpoints does: ">> '--exit-on-missing-checkpoint' set ... exiting. <<".
 func (j *job) saysItExits(e *scan.Event) bool {
-	return setExiting.MatchString(e.Text) && j.progressSince(e) == 0
+	return e.Class == outcome.CheckpointLoad && exiting.MatchString(e.Text) && j.progressSince(e) == 0
 }
 
-var setExiting = lazy.New(`(?i)\bset \.\.\. exiting\b`)
+var exiting = lazy.New(`(?i)\bexiting\b[ .<]*$`)
 
 // saidDone reports whether the run said that it had completed, or ends like one that has.
 func (j *job) saidDone(e *scan.Event) bool {

@@ -102,7 +102,8 @@ func (s *scanner) framedLine(line []byte, off int64) {
 	text, host := s.frame.Cut(cleanLine(line))
 	s.speaker = host
 	if IsProgress([]byte(text)) {
-		s.note(&s.Progress, Mark{Off: off, Text: text}, s.keep)
+		report, _ := s.reportAlone([]byte(text), off)
+		s.note(&s.Progress, Mark{Off: off, Text: string(report)}, s.keep)
 		s.lastOff = off
 		return
 	}

@@ -2,9 +2,11 @@ package scan
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 )
 
 var (
@@ -51,3 +53,25 @@ const (
 	maxProgress = 256
 	allProgress = 16384
 )
+
+// reportAlone reads what another process wrote into a line before the report of an iteration, if it ends a traceback, and
+// returns the report and its place.
+func (s *scanner) reportAlone(line []byte, off int64) ([]byte, int64) {
+	head := bytes.TrimRight(line[:max(0, bytes.Index(line, iterationWord))], " ")
+	if i := bytes.LastIndexByte(head, '['); i >= 0 && bytes.HasSuffix(head, []byte("]")) {
+		head = bytes.TrimRight(head[:i], " ") // Megatron writes the time before the word iteration
+	}
+	if len(head) < len("0: KeyError") {
+		return line, off
+	}
+	t, text := s.untag(string(head))
+	st := s.streams[t]
+	if st == nil || st.open == nil {
+		return line, off
+	}
+	if _, _, raised := python.ParseException(strings.TrimSpace(text), true); !raised {
+		return line, off
+	}
+	s.physical(head, off)
+	return line[len(head):], off + int64(len(head))
+}

@@ -214,8 +214,7 @@ type span struct {
 func newScanner(file, keep int) *scanner {
 	return &scanner{
 		file: file, keep: keep, table: pattern.LoadTable(), hostPrefix: map[string]bool{}, streams: map[logline.Tag]*stream{}, counts: map[quota]int{},
-		caught:    map[catcher]caught{},
-		deepSpeed: map[logline.Tag]int{},
+		caught: map[catcher]caught{}, deepSpeed: map[logline.Tag]int{},
 		began:     map[logline.Tag]*firstWords{},
 		matched:   map[formMatch]bool{},
 		Facts: &Facts{
@@ -257,10 +256,11 @@ func (s *scanner) scan(w logfile.Window) {
 			continue
 		}
 		if IsProgress(line) {
+			line, off = s.reportAlone(line, off)
 			if len(s.recent) >= 2*s.keep {
 				s.recent = append(s.recent[:0], s.recent[s.keep:]...)
 			}
-			s.recent = append(s.recent, span{int(off - w.Off), int(off-w.Off) + end, off})
+			s.recent = append(s.recent, span{int(off - w.Off), int(off-w.Off) + len(line), off})
 			s.lastOff, s.previous.Text = off, ""
 			s.reported, s.reports = s.told, true
 		} else {

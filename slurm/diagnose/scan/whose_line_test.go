@@ -70,6 +70,21 @@ func TestALineThatAnotherProcessBreaksOff(t *testing.T) {
 	require.Equal(t, 0, f.Events[1].Tag.Local)
 }
 
+// TestAReportBehindAnException has another rank's report of an iteration in the last line of a traceback.
+func TestAReportBehindAnException(t *testing.T) {
+	const traceback = "0: Traceback (most recent call last):\n0:   File \"/w/t.py\", line 3, in f\n0: "
+	report := func(n string) string {
+		return " [2026-06-11 10:00:01] iteration        " + n + "/      12 | elapsed time per iteration (ms): 220.1 | lm loss: 3.3E-01 |\n"
+	}
+	f := factsOf(t, report("2")+traceback+"KeyError: 'a'"+report("3"))
+	require.Len(t, f.Events, 1)
+	require.Equal(t, "KeyError: 'a'", f.Events[0].Text)
+	require.Len(t, f.Progress, 2)
+	require.Less(t, f.Events[0].Off, f.Progress[1].Off)
+	require.Empty(t, factsOf(t, "0: KeyError: 'a'"+report("3")).Events, "no traceback ends there")
+	require.Len(t, factsOf(t, traceback+report("3")).Progress, 1)
+}
+
 // TestWhatAWatchdogSays has the words of watchdogs on collectives.
 func TestWhatAWatchdogSays(t *testing.T) {
 	const (
