@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
@@ -12,10 +13,11 @@ import (
 // or as many exceptions ended processes of the launcher as it says failed. Another process must have ended for a reason of its
 // own, which is not the same error: a program may report its error and then fail once more as it leaves.
 func (j *job) endedOtherwise(e *scan.Event) bool {
-	if e.Stack == nil || e.Agent || e.Stack.Uncaught || inThread(e) || outermost(e) {
+	ends := j.endings()
+	if e.Stack == nil || e.Agent || e.Stack.Uncaught || inThread(e) || ends.of(e) {
 		return false
 	}
-	if last := raisedFrom(e, j.events); last != nil && outermost(last) {
+	if last := raisedFrom(e, j.events); last != nil && ends.of(last) {
 		return false
 	}
 	if j.othersCrashed(e) {
@@ -33,11 +35,21 @@ func (j *job) endedOtherwise(e *scan.Event) bool {
 		if o.Superseded {
 			continue
 		}
-		reason = reason || (e.Rank < 0 || o.Rank != e.Rank) && o.Text != e.Text && (endedAlone(o) || leftModule(o))
-		if (launcher{o.File, o.Tag.Label}) == by && outermost(o) && o.Stack.Chain == python.Unchained {
+		left := ends.of(o)
+		reason = reason || (e.Rank < 0 || o.Rank != e.Rank) && o.Text != e.Text && (endedAlone(o) || left && !o.Agent && o.Kind != "" && o.Weight >= pattern.Death)
+		if (launcher{o.File, o.Tag.Label}) == by && left && o.Stack.Chain == python.Unchained {
 			ended++
 			later = later || e.Rank >= 0 && o.Rank == e.Rank && o.Tag == e.Tag && o.Off > e.Off
 		}
+	}
+	if j.attempts <= 1 && j.runs <= 1 { // not all of those events were kept
+		raised := 0
+		for from, times := range j.files[e.File].Raised {
+			if from.Task == by.task && ends.at(from.Frame) {
+				raised += times
+			}
+		}
+		ended = max(ended, raised)
 	}
 	return reason && (later || ended > 0 && ended >= len(failed))
 }
@@ -49,6 +61,28 @@ func raisedFrom(e *scan.Event, events []*scan.Event) *scan.Event {
 		return nil
 	}
 	return o
+}
+
+// An endings has the functions of a program, besides the outermost one, that catch what ends a process.
+type endings map[python.Frame]bool
+
+// endings finds them: the tracebacks of exceptions about lost peers, which end a process, begin there.
+func (j *job) endings() endings {
+	found := endings{}
+	for _, o := range j.events {
+		if from, ok := o.From(); ok && o.Class == outcome.NCCLConnection && o.Weight < pattern.Death && !inThread(o) {
+			found[from.Frame] = true
+		}
+	}
+	return found
+}
+
+func (ends endings) at(f python.Frame) bool { return ends[f] || slices.Contains(starts, f.Function) }
+
+// of reports whether an exception left such a function.
+func (ends endings) of(e *scan.Event) bool {
+	from, ok := e.From()
+	return ok && ends.at(from.Frame)
 }
 
 // outermost reports whether an exception left the program's outermost frame, so that it ended its process. Below a function

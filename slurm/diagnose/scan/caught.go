@@ -53,3 +53,17 @@ func (f *Facts) WentOnAsBefore(off int64) bool {
 // triesAgain matches a line of a program that repeats what failed, or that a script starts again.
 var triesAgain = lazy.New(`(?i)\b(?:re-?tr(?:y|ies|ying)|try(?:ing)?|tries|attempts?|again|re-?(?:start|launch|connect)\w*|back-?off|` +
 	`wait(?:ing)?|sleep(?:ing)?)\b|重试|重启|再次|重新`)
+
+// A Raising is where the traceback of an exception begins, in the output of an srun task; -1 without one.
+type Raising struct {
+	Task  int
+	Frame python.Frame
+}
+
+// From returns where an exception's traceback begins.
+func (e *Event) From() (Raising, bool) {
+	if e.Stack == nil || len(e.Stack.Frames) == 0 {
+		return Raising{}, false
+	}
+	return Raising{e.Tag.Label, e.Stack.Frames[0]}, true
+}
