@@ -12,10 +12,10 @@ import (
 // or as many exceptions ended processes of the launcher as it says failed. Another process must have ended for a reason of its
 // own, which is not the same error: a program may report its error and then fail once more as it leaves.
 func (j *job) endedOtherwise(e *scan.Event) bool {
-	if e.Stack == nil || e.Agent || e.Stack.Uncaught || inThread(e) || outermost(e) {
+	if e.Stack == nil || e.Agent || e.Stack.Uncaught || inThread(e) || e.Outermost() {
 		return false
 	}
-	if last := raisedFrom(e, j.events); last != nil && outermost(last) {
+	if last := raisedFrom(e, j.events); last != nil && last.Outermost() {
 		return false
 	}
 	if j.othersCrashed(e) {
@@ -34,10 +34,13 @@ func (j *job) endedOtherwise(e *scan.Event) bool {
 			continue
 		}
 		reason = reason || (e.Rank < 0 || o.Rank != e.Rank) && o.Text != e.Text && (endedAlone(o) || leftModule(o))
-		if (launcher{o.File, o.Tag.Label}) == by && outermost(o) && o.Stack.Chain == python.Unchained {
+		if (launcher{o.File, o.Tag.Label}) == by && o.Outermost() && o.Stack.Chain == python.Unchained {
 			ended++
 			later = later || e.Rank >= 0 && o.Rank == e.Rank && o.Tag == e.Tag && o.Off > e.Off
 		}
+	}
+	if j.attempts <= 1 && j.runs <= 1 { // not all of those events were kept
+		ended = max(ended, j.files[e.File].Raised[by.task])
 	}
 	return reason && (later || ended > 0 && ended >= len(failed))
 }
@@ -50,15 +53,6 @@ func raisedFrom(e *scan.Event, events []*scan.Event) *scan.Event {
 	}
 	return o
 }
-
-// outermost reports whether an exception left the program's outermost frame, so that it ended its process. Below a function
-// that catches an exception, a traceback begins with that function.
-func outermost(e *scan.Event) bool {
-	return e.Stack != nil && len(e.Stack.Frames) > 0 && slices.Contains(starts, e.Stack.Frames[0].Function)
-}
-
-// starts are the functions with which a process begins: a program's module, and multiprocessing's.
-var starts = []string{"<module>", "_bootstrap"}
 
 // endedAlone reports whether a launcher says that a process ended by a signal or a code other than that of an exception.
 // SIGABRT does not count, because a rank that lost a peer may end itself by it.

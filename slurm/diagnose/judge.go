@@ -304,17 +304,17 @@ func (j *job) survived(e *scan.Event) bool {
 // caughtBehindEnd reports whether a program of several processes caught an exception of its work after the training, such as
 // an evaluation, and nobody reports an exit: the launcher writes into the same log, where no process has a file of its own.
 func (j *job) caughtBehindEnd(e *scan.Event) bool {
-	return e.Stack != nil && !e.Stack.Headless && !outermost(e) && !inThread(e) && j.finished() && !j.slurmFailed() && j.manyProcesses() &&
+	return e.Stack != nil && !e.Stack.Headless && !e.Outermost() && !inThread(e) && j.finished() && !j.slurmFailed() && j.manyProcesses() &&
 		j.fileRank[e.File] < 0 && !logfile.AttemptPath.MatchString(j.src.Logs[e.File].Name)
 }
 
 // saysItExits reports whether a program says with an error that it exits because of it, maybe with 0, as
-// Megatron-LM's ">> '--exit-on-missing-checkpoint' set ... exiting. <<".
+// Megatron-LM's loading of checkpoints does: ">> '--exit-on-missing-checkpoint' set ... exiting. <<".
 func (j *job) saysItExits(e *scan.Event) bool {
-	return setExiting.MatchString(e.Text) && j.progressSince(e) == 0
+	return e.Class == outcome.CheckpointLoad && exiting.MatchString(e.Text) && j.progressSince(e) == 0
 }
 
-var setExiting = lazy.New(`(?i)\bset \.\.\. exiting\b`)
+var exiting = lazy.New(`(?i)\bexiting\b[ .<]*$`)
 
 // saidDone reports whether the run said that it had completed, or ends like one that has.
 func (j *job) saidDone(e *scan.Event) bool {

@@ -311,7 +311,7 @@ func (j *job) lostPeerLater(e *scan.Event) bool {
 
 // leftModule reports whether an exception that is no complaint about others ended its process.
 func leftModule(e *scan.Event) bool {
-	return !e.Agent && e.Kind != "" && e.Weight >= pattern.Death && outermost(e)
+	return !e.Agent && e.Kind != "" && e.Weight >= pattern.Death && e.Outermost()
 }
 
 // srunKilled matches a shell's message about an srun that somebody killed. srun is no rank, and memory

@@ -130,7 +130,7 @@ var pythonPatterns = []pattern{
 	{outcome.NaNLoss, Specific + 2, oneOf("损失|梯度"), `(?:损失|梯度)(?:范数)?(?:值)?(?:为|是|=|出现|变成|变为) ?(?:nan|inf)|已发散`},
 	{outcome.NaNLoss, Specific + 2, oneOf("found nan|found inf|nan in |inf in |unexpected result nan|unexpected result inf|message='loss is nan|loss is nan" +
 		"|loss is inf|is nan|is inf|loss scale already at minimum|already at minimum - cannot decrease|minimum loss scale|nan values in its|exploding|non-finite" +
-		"|nonfinite|not finite|isnan|loss became nan|nan detected|nan loss|norm is nan|norm is inf|norm nan|contains nan|contains inf|spiky loss" +
+		"|nonfinite|not finite|isnan|loss became nan|nan detected|nan loss|been nan|been inf|was nan|was inf|norm is nan|norm is inf|norm nan|contains nan|contains inf|spiky loss" +
 		"|diverged|nan or inf|nan/inf|inf/nan|inf or nan"), `(found|unexpected|encountered|detected|got|produced|returned|contains?|has|is|became|was` +
 		`|were)\W+(a )?(nan|inf)\b|(nan|inf)\b.{0,4}(in|values|detected|or|/|loss|grad)|already at minimum|minimum loss scale|non.?finite|not finite` +
 		`|loss.*(nan|inf)\b|spiky loss|(loss|training|model) (has )?diverged|(grad\w*|loss).{0,20}exploding|exploding.{0,12}(grad|loss)`},
@@ -143,10 +143,10 @@ var pythonPatterns = []pattern{
 		`|vocab|merges|tokenizer\.model|\.jsonl?|corpus|data.cache|sentencepiece|documents?\b)|(\.idx|\.bin|dataset|index map|data.?path|blend|vocab` +
 		`|merges|tokenizer\.model|\.jsonl?|corpus|data.cache|sentencepiece|documents?\b).*(cannot be found|not found|does not exist|doesn't exist` +
 		`|couldn't find|could not find|missing|is empty|no samples|bad header|expected format|corrupt|cannot be (read|opened|mapped))`},
-	// A script copies or unpacks data.
+	// A script looks at, copies or unpacks data. All of coreutils say that they cannot do something with a file.
 	{
 		outcome.DatasetMissing, Specific, oneOf("no such file or directory"),
-		`^(\S*/)?(cp|mv|rsync|tar|unzip|ln|cat|scp|gunzip|zstd)\b.*(/data|dataset|corpus|\.(tar|tgz|gz|zst|zip|jsonl?|bin|idx|parquet|arrow|h5|np[yz])\b).*: no such file`,
+		`^(\S*/)?((cp|mv|rsync|tar|unzip|ln|cat|scp|gunzip|zstd)\b|[\w.-]+: cannot \w+).*(/data|dataset|corpus|\.(tar|tgz|gz|zst|zip|jsonl?|bin|idx|parquet|arrow|h5|np[yz])\b).*: no such file`,
 	},
 	{outcome.DatasetMissing, Specific + 3, oneOf("bad header, cannot read|bad version, cannot read|index file doesn't match|one or both of the .idx and .bin" +
 		"|cannot mmap an empty file|mmap length is greater than file size|no sample to consume|num_samples should be a positive" +
@@ -183,7 +183,7 @@ var pythonPatterns = []pattern{
 			"|corrupted archive|global shape mismatch|is not a distributed checkpoint|safetensorerror|error while deserializing header" +
 			"|metadataincompletebuffer|invalid header or archive|badzipfile|not a zip file|parameter group that doesn't match" +
 			"|different number of parameter groups|exit-on-missing-checkpoint|no checkpoint found|value from checkpoint" +
-			"|unable to load optimizer from checkpoint|unable to load optimizer|could not find common_state|unexpected eof|unsupported operand state_dict" +
+			"|unable to load optimizer|unable to load rng state|unable to load iteration|invalid metadata file|error parsing metadata file|could not find common_state|unexpected eof|unsupported operand state_dict" +
 			"|loaded state dict|load_state_dict|state dict|checkpoint shard|missing shards|not found in checkpoint|missing from the checkpoint|magic number" +
 			"|wrong byte size|corrupt checkpoint|checkpoint is corrupt"),
 		`error|exception|missing|mismatch|corrupt|invalid|failed|exiting|truncat|unexpected|not (a|found|match|equal)|unable|different|wrong`,

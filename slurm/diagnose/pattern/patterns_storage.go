@@ -74,7 +74,10 @@ var storagePatterns = []pattern{
 	// libtorch cannot write a file (caffe2/serialize/inline_container.cc).
 	// HDF5 locks the files that it opens; h5py's mode "a" then tries to create the file that it cannot open.
 	{outcome.Filesystem, Specific + 6, oneOf("unable to lock file|unable to create file"), `unable to lock file|unable to create file.*\bfile exists\b`},
-	{outcome.Filesystem, Specific + 6, oneOf("cannot be opened|parent directory"), `^runtimeerror: (file \S+ cannot be opened|parent directory \S+ does not exist)`},
+	{
+		outcome.Filesystem, Specific + 6, oneOf("cannot be opened|parent directory|no usable temporary directory"),
+		`^runtimeerror: (file \S+ cannot be opened|parent directory \S+ does not exist)|no usable temporary directory found in`,
+	},
 	{outcome.Filesystem, Specific, oneOf("mount"), `mount(\.\w+)?: .*(fail|error|denied|timed out|wrong fs|unknown filesystem|does not exist|not mounted)` +
 		`|(is )?not mounted|automount.*(fail|timed out)|failed to mount`},
 }

@@ -370,7 +370,7 @@ var refinements = []refinement{
 		false,
 	},
 	// torchrun's rendezvous, and torchrun's own arguments.
-	{outcome.Rendezvous, pattern.Specific, lazy.New(`ValueError$`), nil, []string{"distributed/elastic/rendezvous/"}, true},
+	{outcome.Rendezvous, pattern.Specific, lazy.New(`^(?:Value|Type|Attribute|Key|Assertion)Error$`), nil, []string{"distributed/elastic/rendezvous/"}, true},
 	{outcome.BadArgs, pattern.Specific, lazy.New(`ValueError$`), nil, []string{"torch/distributed/run.py"}, true},
 	{outcome.DatasetMissing, pattern.Specific - 2, lazy.New(`^AssertionError$`), nil, []string{"indexed_dataset.py"}, true},
 	{

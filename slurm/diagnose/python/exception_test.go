@@ -142,6 +142,8 @@ func TestTheStackDecidesWhatAnExceptionIs(t *testing.T) {
 	}{
 		{"KeyError", "'model'", at("main", "load_checkpoint"), outcome.CheckpointLoad},
 		{"KeyError", "'model'", at("main"), outcome.UserException},
+		{"TypeError", "'<' not supported", &python.Traceback{Frames: []python.Frame{{File: "/t/torch/distributed/elastic/rendezvous/dynamic_rendezvous.py"}}}, outcome.Rendezvous},
+		{"TypeError", "'<' not supported", at("next_rendezvous"), outcome.UserException},
 		{"KeyError", "'LOCAL_RANK'", nil, outcome.EnvLaunch},
 		{"ValueError", "odd", at("validate_args", "f"), outcome.BadArgs},
 		{"ValueError", "odd", at("main", "validate_args", "f", "g"), outcome.BadArgs},

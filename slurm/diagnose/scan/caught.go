@@ -1,6 +1,8 @@
 package scan
 
 import (
+	"slices"
+
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
@@ -53,3 +55,12 @@ func (f *Facts) WentOnAsBefore(off int64) bool {
 // triesAgain matches a line of a program that repeats what failed, or that a script starts again.
 var triesAgain = lazy.New(`(?i)\b(?:re-?tr(?:y|ies|ying)|try(?:ing)?|tries|attempts?|again|re-?(?:start|launch|connect)\w*|back-?off|` +
 	`wait(?:ing)?|sleep(?:ing)?)\b|重试|重启|再次|重新`)
+
+// Outermost reports whether an exception left the program's outermost frame, so that it ended its process. Below a function
+// that catches an exception, a traceback begins with that function.
+func (e *Event) Outermost() bool {
+	return e.Stack != nil && len(e.Stack.Frames) > 0 && slices.Contains(starting, e.Stack.Frames[0].Function)
+}
+
+// starting are the functions with which a process begins: a program's module, and multiprocessing's.
+var starting = []string{"<module>", "_bootstrap"}

@@ -113,6 +113,9 @@ func (s *scanner) raise(st *stream, e *Event) {
 		st.raised = e
 	}
 	s.add(e)
+	if e.Outermost() && e.Stack.Chain == python.Unchained && len(s.Raised) < manyRows {
+		s.Raised[e.Tag.Label]++
+	}
 	s.unready(e)
 	if e.Tag == logline.NoTag && e.Counts() && e.Stack != nil && len(e.Stack.Frames) > 0 && e.Stack.Frames[0].Function == "<module>" {
 		s.opening.over = true

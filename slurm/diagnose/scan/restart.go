@@ -28,7 +28,7 @@ type firstWords struct {
 // restarted looks for the start of another attempt in a line that a launcher labelled and that matches
 // no pattern.
 func (s *scanner) restarted(t logline.Tag, text string, m Mark, h pattern.Hits) {
-	if t == logline.NoTag || len(h.Rows) > 0 || pattern.AgentLine(text) || text[0] == ' ' || strings.HasPrefix(text, python.Header) {
+	if t == logline.NoTag || len(h.Rows) > 0 || pattern.AgentLine(text) || text[0] == ' ' || strings.Contains(text, python.Header) {
 		return
 	}
 	w := s.began[t]
@@ -44,6 +44,8 @@ func (s *scanner) restarted(t logline.Tag, text string, m Mark, h pattern.Hits) 
 	}
 	exact, loose := exactOf(text), form32(logline.NoTag, opened(text))
 	switch {
+	case w.n == 0 && s.streams[t] != nil && s.streams[t].raised != nil:
+		w.n = 3 // what comes first behind an exception are words of an end
 	case w.n == 0:
 		w.first, w.n = exact, 1
 	case w.n == 1:
@@ -150,12 +152,16 @@ func (s *scanner) ended(m Mark) int {
 func (f *Facts) Late(m Mark, e *Event) bool { return f.late > e.Off && m.Off > f.late }
 
 // restartedByReports records the attempts that torchelastic's agents gave up, if they reported more ends of attempts than
-// they wrote summaries, and nothing else shows so many attempts. Agents without a label of srun may share the file.
+// they wrote summaries, and nothing else shows so many attempts. Agents without a label of srun may share the file, and some
+// may leave without a summary. A process of which a summary tells is of the last attempt.
 func (f *Facts) restartedByReports() {
-	told, summed := map[int][]Mark{}, map[int]int{} // by srun's label
+	told, summed, final := map[int][]Mark{}, map[int]int{}, map[int]int{} // by srun's label
 	for _, e := range f.Elastic {
 		switch {
 		case e.endsAttempt():
+			if slices.ContainsFunc(f.Elastic, func(o ElasticEntry) bool { return o.Rank >= 0 && o.Pid == e.Pid && o.Task == e.Task }) {
+				final[e.Task] = len(told[e.Task])
+			}
 			told[e.Task] = append(told[e.Task], Mark{Off: e.Off + 1, At: e.At})
 		case e.first:
 			summed[e.Task]++
@@ -163,7 +169,11 @@ func (f *Facts) restartedByReports() {
 	}
 	for task, agents := range summed {
 		var before []Mark
-		for i := len(told[task]) - agents - 1; i >= 0; i -= agents {
+		last := len(told[task]) - agents
+		if n, known := final[task]; known {
+			last = min(last, n)
+		}
+		for i := last - 1; i >= 0; i -= agents {
 			before = append(before, told[task][i])
 		}
 		if slices.Reverse(before); len(before) > len(f.Starts[Restarted]) {

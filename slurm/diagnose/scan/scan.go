@@ -111,6 +111,7 @@ type Facts struct {
 	previous     Mark // the line before, and its text without a rank's tag
 	previousText string
 	Departures   []Departure    // processes that ended by themselves
+	Raised       map[int]int    // exceptions that ended a process, by the label of srun's task
 	rows         map[uint32]row // how often each form of line occurs
 	reports      bool           // the file has iterations or progress bars
 	reported     int            // the value of told at the last of these
@@ -214,19 +215,17 @@ type span struct {
 func newScanner(file, keep int) *scanner {
 	return &scanner{
 		file: file, keep: keep, table: pattern.LoadTable(), hostPrefix: map[string]bool{}, streams: map[logline.Tag]*stream{}, counts: map[quota]int{},
-		caught:    map[catcher]caught{},
-		deepSpeed: map[logline.Tag]int{},
-		began:     map[logline.Tag]*firstWords{},
-		matched:   map[formMatch]bool{},
+		caught: map[catcher]caught{}, deepSpeed: map[logline.Tag]int{},
+		began:   map[logline.Tag]*firstWords{},
+		matched: map[formMatch]bool{},
 		Facts: &Facts{
 			Starts:    map[string][]Mark{},
 			Args:      map[string]string{},
 			Bases:     map[logline.Tag]int{},
 			RankOfPid: map[string]int{}, Came: map[int]int{},
-			Hosts:     map[string]int{},
-			Ranks:     map[int]bool{},
-			Labels:    map[int]bool{},
-			Locals:    map[int]bool{},
+			Hosts:  map[string]int{},
+			Ranks:  map[int]bool{},
+			Labels: map[int]bool{}, Locals: map[int]bool{}, Raised: map[int]int{},
 			HostOf:    map[logline.Tag]string{},
 			NCCL:      map[int]*NCCLRank{},
 			NodeRank:  map[string]string{},
