@@ -10,6 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
@@ -31,8 +32,11 @@ const manyLines = 30
 // after judges from the lines after an event whether its process went on.
 func (j *job) after(e *scan.Event) continuation {
 	f := j.files[e.File]
-	if e.Kind == "KeyboardInterrupt" && j.passedOn(e, false) {
+	if e.Kind == scan.Interrupt && j.passedOn(e, false) {
 		return noSign
+	}
+	if e.StartedAgain() && !j.manyProcesses() {
+		return wentOn
 	}
 	if j.progressSince(e) >= scan.Enough && !j.finishingUp(e) {
 		if j.failedBeforeProgress(e) || e.Stack != nil && e.Stack.Uncaught && j.deathSeen() || j.diedWithIt(e) {
@@ -40,7 +44,8 @@ func (j *job) after(e *scan.Event) continuation {
 		}
 		return wentOn
 	}
-	if !e.Agent && (!scan.EndsJob(e) || e.Kind != "") && e.Weight < pattern.Fact-1 && j.linesSinceEvents(e) >= scan.LongTail {
+	late := e.Kind == scan.Interrupt && e.Fresh < scan.Enough && outermost(e) // what it had written reached the log
+	if !late && !e.Agent && (!scan.EndsJob(e) || e.Kind != "") && e.Weight < pattern.Fact-1 && j.linesSinceEvents(e) >= scan.LongTail {
 		return wentOn
 	}
 	if e.Kind == "" && e.Stack == nil && !e.Agent && !scan.EndsJob(e) && e.Weight < pattern.Fact-1 &&
@@ -50,8 +55,8 @@ func (j *job) after(e *scan.Event) continuation {
 	if e.Answered && !leftModule(e) {
 		return wentOn // the exception was a request's, and the server lived on to answer it
 	}
-	if inThread(e) && !j.deathSeen() && f.Ran.Sentences-e.Ran.Sentences >= scan.Enough {
-		return wentOn // a thread died, and its process writes on
+	if inThread(e) && (!j.deathSeen() && f.Ran.Sentences-e.Ran.Sentences >= scan.Enough || j.interruptedLater(e)) {
+		return wentOn // a thread died, and its process lived on
 	}
 	if e.Kind != "" && j.linesUntilNext(e) >= scan.NextRun && !j.manyProcesses() {
 		return wentOn // only another program writes so much
@@ -240,7 +245,7 @@ func (j *job) survivedBefore(e *scan.Event) bool {
 // of its start.
 func (j *job) finishingUp(e *scan.Event) bool {
 	f := j.files[e.File]
-	if e.Kind == "KeyboardInterrupt" {
+	if e.Kind == scan.Interrupt {
 		return j.passedOn(e, true)
 	}
 	steps := 0
@@ -482,4 +487,11 @@ func (j *job) threadAfterEnd(e *scan.Event) bool {
 // inThread reports whether an exception's outermost frame is that of a thread.
 func inThread(e *scan.Event) bool {
 	return e.Stack != nil && len(e.Stack.Frames) > 0 && e.Stack.Frames[0].Function == "_bootstrap_inner"
+}
+
+// interruptedLater reports whether the process of an event was still there for a later Ctrl-C.
+func (j *job) interruptedLater(e *scan.Event) bool {
+	return slices.ContainsFunc(j.events, func(o *scan.Event) bool {
+		return o.File == e.File && o.Tag == e.Tag && o.Off > e.Off && o.Kind == scan.Interrupt && o.Stack != nil && o.Stack.Chain == python.Unchained
+	})
 }

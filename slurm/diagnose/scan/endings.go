@@ -98,7 +98,10 @@ func (f *Facts) Ending() (e Ending) {
 			}
 			complete := c.of > 0 && !c.within && (reached(c.n, c.of) || c.n == c.of-1 && c.of == f.fromZero && k < len(last)-1)
 			switch {
-			case setUp.MatchString(text), c.bar && inEpoch.MatchString(text):
+			case setUp.MatchString(text), warmUp.MatchString(text), c.bar && inEpoch.MatchString(text):
+				continue
+			case stepNamed.MatchString(text) && !endWords(text): // words of an end before it are of another part
+				e.Said, amid = false, true
 				continue
 			case c.epoch:
 				complete = complete && !(k == len(last)-1 && beginsEpoch(text)) && !f.epochs.opened(f.told, last[k+1:])
@@ -110,7 +113,10 @@ func (f *Facts) Ending() (e Ending) {
 			e.Counted, amid = true, !complete
 			continue
 		}
-		amid = false
+		if amid = transfer.MatchString(text); amid {
+			e.Said = e.Said && k < len(last)-1
+			continue
+		}
 		if ofParts(text) {
 			e.Counted, e.Full, e.Short = true, false, true
 			continue
@@ -293,6 +299,11 @@ var readIn = lazy.New(`(?i)^(.*\b(?:loaded|restored|initiali[sz]ed)\b.*)\bsucces
 // levelled matches what loggers write before a message: a time, names and a level.
 const levelled = `[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|SUCCESS)\b[\W\d]*(?:[\w.]+(?::| -)[\W\d]*)?)?`
 
+// elsewhere matches such messages in Korean, Japanese, Russian, German, French, Spanish and Portuguese.
+const elsewhere = `(?:(?:\p{Hangul}+ ){0,2}(?:학습|훈련|평가|실험|테스트|작업|추론|스위핑)[이가을를]? ?(?:모두 )?(?:종료|완료|끝)(?:되었습니다|됐습니다|했습니다|됨)?` +
+	`|(?:学習|訓練|評価|実験)[がは]?(?:完了|終了)(?:しました)?|(?:обучение|тренировка) (?:завершен[оа]|закончен[оа]|окончен[оа])|training (?:beendet|abgeschlossen)` +
+	`|(?:l')?(?:entra[iî]nement|apprentissage) termin[ée]|(?:entrenamiento|treinamento|treino) (?:completado|finalizado|terminado|conclu[ií]do))`
+
 // whole matches messages that all work is done. Programs and scripts may write notes on the results
 // after them.
 var whole = lazy.New(`(?i)^` + levelled + `(?:` +
@@ -308,6 +319,8 @@ var whole = lazy.New(`(?i)^` + levelled + `(?:` +
 	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:triggered|at|after|due)\b)` +
 	`|^Epoch \d+: early stopping\b` + // Keras
 	`|\btraining stop(?:s|ped)\b|\bstopp(?:ing|ed)[ _]early\b` +
+	`|^(?:\[?[\w.-]+\]?\W)*` + levelled + `process group destroyed$` + // torchtitan, behind the training and nothing else
+	`|^(?:[^\pL]|INFO)*` + elsewhere + `[^\pL\pN]*$` +
 	`|^(?:[^\p{Han}\pL]|INFO)*(?:所有|全部|模型)?(?:训练|评估|推理|测试|任务|实验|作业)(?:任务|流程)?(?:已|全部|已经|正常|成功)?(?:结束|完成|完毕)(?:$|[^\p{Han}])`)
 
 // allDone takes in a message that all work is done: the program's, its trainer's, or a batch system's.
@@ -373,18 +386,18 @@ var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}` + measure + ` *[=:] *-?[\d.]
 	`|^weighted avg(?: +[\d.]+){3} +\d+$` + // scikit-learn's report on a classification
 	`|^\S* ?.*(?:准确率|精度|召回率|得分) *[=:：] *[\d.]+%?(?: ?± ?[\d.]+)?$`)
 
-// rowOf matches a row, the header or the size of a data frame as pandas prints it. The data frame
-// belongs to the line before it.
-var rowOf = lazy.New(`^(?:\d+ {2,}\S.*  .*| {2,}\S+ {2,}\S.*|\[\d+ rows x \d+ columns\])$`)
+// rowOf matches a row, the header or the size of a data frame as pandas prints it, and a line of JSON. They
+// belong to the line before them.
+var rowOf = lazy.New(`^(?:\d+ {2,}\S.*  .*| {2,}\S+ {2,}\S.*|\[\d+ rows x \d+ columns\]|\s*[\]\[{}]+,?|\s+"[\w /@.-]+": .*)$`)
 
-// talk returns the last lines without what a trap wrote, rows of data frames, shell prompts, PyTorch's warnings about
+// talk returns the last lines without what a trap wrote, rows of data frames, shell prompts, bars of files that were transferred, PyTorch's warnings about
 // processes that exit one after the other, and MLPerf's records of anything but the end of the run.
 func (f *Facts) talk() (lines []Mark) {
 	for _, m := range f.Last {
 		if f.trap.ran(f.told) && m.told > f.trap.at {
 			break
 		}
-		if _, text := logline.CutTag(m.Text); !rowOf.MatchString(text) && !prompt.MatchString(text) &&
+		if _, text := logline.CutTag(m.Text); !rowOf.MatchString(text) && !prompt.MatchString(text) && !transferred.MatchString(text) &&
 			!(ofTorch.MatchString(text) && pattern.WarningLevel.MatchString(text)) && // a peer exited first
 			!(strings.HasPrefix(text, ":::MLL") && !strings.Contains(text, "run_stop")) {
 			lines = append(lines, m)
@@ -418,7 +431,8 @@ func (f *Facts) repeats(m Mark, text string) bool {
 // of an array count as one line.
 func (s *scanner) ends(m Mark, text string) {
 	s.trap.read(text, s.told)
-	if n := len(s.Last); n > 0 && drawnRow(text) && drawnRow(strings.TrimLeft(s.Last[n-1].Text, " \t")) {
+	if n := len(s.Last); n > 0 && (drawnRow(text) && drawnRow(strings.TrimLeft(s.Last[n-1].Text, " \t")) ||
+		transfer.MatchString(text) && transfer.MatchString(s.Last[n-1].Text)) {
 		s.Last = s.Last[:n-1]
 	}
 	if strings.HasPrefix(text, summary) {

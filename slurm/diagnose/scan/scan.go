@@ -45,6 +45,7 @@ type Event struct {
 	World         int          // the world size in that record; 0 without one
 	Caught        int          // how often the same exception came before, with a line after each
 	Answered      bool         // right behind it, a server answered that the request was wrong
+	Fresh, Again  int          // behind a Ctrl-C, lines of new forms, and of forms that came long before it and then no more
 	Child         bool         // its local rank is the index of a child of torch.multiprocessing.spawn
 }
 
@@ -112,6 +113,7 @@ type Facts struct {
 	previousText string
 	Departures   []Departure    // processes that ended by themselves
 	rows         map[uint32]row // how often each form of line occurs
+	sequel       sequel         // what followed the last Ctrl-C
 	reports      bool           // the file has iterations or progress bars
 	reported     int            // the value of told at the last of these
 	LastTime     time.Time
@@ -329,6 +331,9 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 		return
 	}
 	s.told++
+	if transfer.MatchString(text) {
+		s.drawn++
+	}
 	m := Mark{Off: off, Text: raw, At: s.now, Tag: t}
 	s.losses.read(m, text)
 	s.ends(m, text)
@@ -483,6 +488,10 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 		return
 	}
 	s.sentences(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text)
+	n := len(s.Events)
 	s.plain(st, t, text, raw, off, h)
+	if e := st.raised; e != nil && e.Text == st.previous && e.Text == e.Kind+":" && len(s.Events) == n && strings.Trim(text, drawn) != "" {
+		e.Text, e.Raw = e.Text+" "+strings.TrimSpace(text), e.Raw+" "+strings.TrimSpace(text) // the message begins on its own line
+	}
 	st.previous, st.last = text, Mark{Off: off, Text: raw, At: s.now, Tag: t}
 }

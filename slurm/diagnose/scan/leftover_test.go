@@ -1,0 +1,79 @@
+package scan_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+)
+
+// What is left to write behind the end of a work is no work, and a count of something else is not its end.
+func TestWhatIsLeftBehindTheEnd(t *testing.T) {
+	const sent = "a.safetensors: {n}0%|##  | {n}0M/90.0M [00:0{n}<00:03, 98.1MB/s]\n"
+	upload := diagnosetest.Rounds(9, sent)
+	full := "a.safetensors: 100%|####| 90.0M/90.0M [00:09<00:00, 98.1MB/s]\n"
+	summed := "{'loss': 1.1, 'epoch': 1.0}\n{'train_runtime': 312.2, 'train_loss': 1.1, 'epoch': 1.0}\n"
+	trained := "INFO End of training\n"
+	setUp := "loading\nfetching the weights\n"
+	flushed := "NCCL version 2.27.5\n" + strings.Repeat("In load(), the weight info: (Shard(dim=0),) cuda:0\n", 7)
+	step := "2026-01-01 10:00:00,100 - root - INFO - step: 1  loss: 8.1\n"
+	epochs := diagnosetest.Rounds(3, "epoch {n} loss 0.5\nepoch {n} acc 0.5\n")
+	for log, class := range map[string]string{
+		summed + upload + full:                   outcome.Success,
+		summed + upload:                          outcome.UnknownExit,
+		trained + strings.Repeat(upload+full, 3): outcome.Success,
+		setUp + upload + full:                    outcome.UnknownExit,
+		setUp + upload:                           outcome.UnknownExit,
+		summed + upload + diagnosetest.Raised("ConnectionError: 403"):                                                   outcome.UserException,
+		step + "2026-01-01 10:00:09,100 - root - INFO - Process group destroyed\n" + flushed:                            outcome.Success,
+		step + "2026-01-01 10:00:09,100 - root - INFO - Process group destroyed\n" + diagnosetest.Raised("KeyError: 7"): outcome.UserException,
+		epochs + "학습 종료!\n최고 0.97, 0.91\n":                                                                              outcome.Success,
+		epochs + "실험 완료: mu_0.3 (75.3)\n":                                                                               outcome.UnknownExit,
+		epochs + "обучение завершено.\n":                                                                                outcome.Success,
+		epochs + "*** Best metric: 3.1 (epoch 2)\n--result\n[\n    {\n        \"epoch\": 2,\n        \"train\": {\n            \"loss\": 6.7\n        }\n    }\n]\n": outcome.Success,
+		epochs + "Config:\n{\n  \"epoch\": 2,\n  \"train\": {\n    \"loss\": 6.7\n  }\n}\n":                                                                          outcome.UnknownExit,
+		"Step 1/2 : FROM a\n ---> 0f1e\nStep 2/2 : CMD train\n ---> Running in 6f5e\n":                                                                               outcome.UnknownExit,
+		"loading\nWarmup step 4/5\nWarmup step 5/5\nmeasuring\n":                                                                                                     outcome.UnknownExit,
+		"loading\nStep 4/5 loss: 0.5\nStep 5/5 loss: 0.4\n":                                                                                                          outcome.Success,
+		"Step 1/2: train\nepoch 1 loss 0.3\nStep 2/2: export\nExport finished, saved to a.onnx\n":                                                                    outcome.Success,
+	} {
+		require.Equal(t, class, diagnosetest.Old(t, log).Class, log)
+	}
+}
+
+// What a program writes behind its Ctrl-C tells whether it was started again.
+func TestWhatFollowsACtrlC(t *testing.T) {
+	start := "Opening the library of the device\nFound a device with the name A100\nThe plan of the work is made\n"
+	rounds := strings.Repeat("Value of the candidate is 69.5\n", 20)
+	key := diagnosetest.Raised("KeyboardInterrupt")
+	frames := strings.Repeat("Frame :  004540\n\n", 80)
+	other := "Exception in thread Thread-15:\nTraceback (most recent call last):\n  File \"/usr/lib/python3.7/threading.py\", line 926, in _bootstrap_inner\n" +
+		"    self.run()\nException: The backend process has shut down\n"
+	for log, want := range map[string][2]string{
+		start + rounds + key + start + rounds:                                      {outcome.UnknownExit, "Value"},
+		start + rounds + key + start + rounds + "Killed\n":                         {outcome.HostOOM, "Killed"},
+		start + rounds + key:                                                       {outcome.SlurmCancelled, "KeyboardInterrupt"},
+		start + rounds + key + start + rounds + diagnosetest.Raised("KeyError: 1"): {outcome.UserException, "KeyError: 1"},
+		start + frames + key + frames:                                              {outcome.SlurmCancelled, "KeyboardInterrupt"},
+		start + frames + key + "Going on\nReading more\nIt was caught\n" + frames:  {outcome.UnknownExit, ""},
+		start + rounds + other + key:                                               {outcome.SlurmCancelled, "KeyboardInterrupt"},
+		start + rounds + other:                                                     {outcome.UserException, "Exception: The backend"},
+	} {
+		r := diagnosetest.Old(t, log)
+		require.Equal(t, want[0], r.Class, log)
+		require.Contains(t, r.RootLine, want[1], log)
+	}
+}
+
+// The message of an exception may begin on the line behind its name.
+func TestAMessageOnALineOfItsOwn(t *testing.T) {
+	r := diagnosetest.Old(t, diagnosetest.Raised("ValueError:")+"All the 5 fits failed.\nIt is very likely that the model is misconfigured.\n")
+	require.Contains(t, r.RootLine, "ValueError: All the 5 fits failed.")
+	r = diagnosetest.Old(t, diagnosetest.Raised("ValueError: Input 0 of layer pool is incompatible with the layer: expected ndim=4, found ndim=5."))
+	require.Equal(t, outcome.ShapeMismatch, r.Class)
+	r = diagnosetest.Old(t, diagnosetest.Raised("ValueError: --shape-of-x is incompatible with --y"))
+	require.Equal(t, outcome.BadArgs, r.Class)
+}
