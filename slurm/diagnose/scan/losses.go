@@ -11,7 +11,7 @@ import (
 type losses struct {
 	nan    int  // lines whose losses are NaN
 	first  Mark // the first of these
-	run    int  // lines of a training with NaN since the last number
+	run    int  // lines of a training with NaN where they had a number before, since the last loss with one
 	begun  Mark // the first of these
 	told   bool // some line has the value of a loss
 	only   bool // the first is the result of an evaluation
@@ -27,14 +27,14 @@ var (
 	trainsOf  = lazy.On("poch|POCH|ter|ITER|train|lr", `(?i)\b(?:epoch|iter(?:ation)?)s?\b\W{0,3}\d|\btrain_\w+['"]?\s*[:= ]\s*\d|\blr['"]?\s*[:= ]\s*\d`)
 )
 
-// read takes in a line.
-func (l *losses) read(m Mark, text string) {
+// read takes in a line. The rows tell which forms of lines came before.
+func (l *losses) read(m Mark, text string, rows map[uint32]row) {
 	switch {
 	case l.told && l.run == 0 && !namesNaN.MatchString(text):
 	case anyLoss.MatchString(text):
 		l.told, l.run = true, 0
 	case l.told:
-		if nanLoss.MatchString(text) && !resultNaN.MatchString(text) {
+		if _, number := rows[form32(m.Tag, namesNaN.ReplaceAllString(text, "0"))]; number && nanLoss.MatchString(text) && !resultNaN.MatchString(text) {
 			if l.run++; l.run == 1 {
 				l.begun = m
 			}

@@ -45,7 +45,7 @@ type Event struct {
 	World         int          // the world size in that record; 0 without one
 	Caught        int          // how often the same exception came before, with a line after each
 	Answered      bool         // right behind it, a server answered that the request was wrong
-	Fresh, Again  int          // behind a Ctrl-C, lines of new forms, and of forms that came long before it and then no more
+	Fresh, Again  int          // behind a Ctrl-C, lines of new forms, and of forms that only a start has
 	Child         bool         // its local rank is the index of a child of torch.multiprocessing.spawn
 }
 
@@ -331,14 +331,14 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 		return
 	}
 	s.told++
-	if transfer.MatchString(text) {
-		s.drawn++
-	}
-	m := Mark{Off: off, Text: raw, At: s.now, Tag: t}
-	s.losses.read(m, text)
+	m, drawn := Mark{Off: off, Text: raw, At: s.now, Tag: t}, s.drawn
+	s.losses.read(m, text, s.rows)
 	s.ends(m, text)
 	if h.Ask&pattern.AskProgress == 0 || !s.counted(t, text) {
 		s.count(t, text)
+	}
+	if transfer.MatchString(text) {
+		s.drawn = drawn + 1
 	}
 	s.allDone(t, text, off, h)
 	s.serving(t, text, h)
