@@ -10,7 +10,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
@@ -55,8 +54,8 @@ func (j *job) after(e *scan.Event) continuation {
 	if e.Answered && !leftModule(e) {
 		return wentOn // the exception was a request's, and the server lived on to answer it
 	}
-	if inThread(e) && (!j.deathSeen() && f.Ran.Sentences-e.Ran.Sentences >= scan.Enough || j.interruptedLater(e)) {
-		return wentOn // a thread died, and its process lived on
+	if inThread(e) && !j.deathSeen() && f.Ran.Sentences-e.Ran.Sentences >= scan.Enough {
+		return wentOn // a thread died, and its process writes on
 	}
 	if e.Kind != "" && j.linesUntilNext(e) >= scan.NextRun && !j.manyProcesses() {
 		return wentOn // only another program writes so much
@@ -487,11 +486,4 @@ func (j *job) threadAfterEnd(e *scan.Event) bool {
 // inThread reports whether an exception's outermost frame is that of a thread.
 func inThread(e *scan.Event) bool {
 	return e.Stack != nil && len(e.Stack.Frames) > 0 && e.Stack.Frames[0].Function == "_bootstrap_inner"
-}
-
-// interruptedLater reports whether the process of an event was still there for a later Ctrl-C.
-func (j *job) interruptedLater(e *scan.Event) bool {
-	return slices.ContainsFunc(j.events, func(o *scan.Event) bool {
-		return o.File == e.File && o.Tag == e.Tag && o.Off > e.Off && o.Kind == scan.Interrupt && o.Stack != nil && o.Stack.Chain == python.Unchained
-	})
 }

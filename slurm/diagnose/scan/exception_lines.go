@@ -118,7 +118,7 @@ func (s *scanner) raise(st *stream, e *Event) {
 		s.opening.over = true
 	}
 	if e.Kind == Interrupt {
-		s.sequel = sequel{e, s.told}
+		s.stopped(e)
 	}
 	st.open, st.previous, st.above, st.block = nil, e.Text, "", nil
 }
