@@ -23,6 +23,9 @@ const summary = "{'train_runtime': "
 // follows each round.
 var figures = lazy.New(`^\{.*(?:['"][\d_@/ -]*[A-Za-z][\w@/ -]*['"]: -?[\d.e+-]+,? ?){3,}\}$`)
 
+// ofStep matches the number of a step, of which such a dictionary then tells.
+var ofStep = lazy.New(`['"](?:global_?)?(?:step|iter(?:ation)?)['"]: `)
+
 // ofTrainer reports whether transformers' Trainer prints such a dictionary, with the epoch, during its training. It prints its
 // summary at the end.
 func (f *Facts) ofTrainer(text string) bool {
@@ -113,8 +116,8 @@ func (f *Facts) Ending() (e Ending) {
 			e.Counted, amid = true, !complete
 			continue
 		}
-		if amid = transfer.MatchString(text); amid {
-			e.Said = e.Said && k < len(last)-1
+		if amid = transfer.MatchString(text); amid { // not at its end
+			e.Said, e.Full = false, false
 			continue
 		}
 		if ofParts(text) {
@@ -125,7 +128,7 @@ func (f *Facts) Ending() (e Ending) {
 			return Ending{Sure: true}
 		}
 		if measures.MatchString(text) || lastBreath.MatchString(text) ||
-			figures.MatchString(text) && !f.ofTrainer(text) && !f.inRow(m.Tag, text) {
+			figures.MatchString(text) && !f.ofTrainer(text) && !ofStep.MatchString(text) && !f.inRow(m.Tag, text) {
 			e.Said = true
 		}
 		if strings.Contains(text, " NCCL INFO ") {
@@ -258,7 +261,7 @@ var timeLeft = lazy.On("eta|ETA|emaining", `(?i)\b(?:eta|remaining(?: time)?)\b 
 var heads = lazy.New(`^\s*[A-Z]\w*(?: \w+){0,5}:\s*$`)
 
 // lastAct matches announcements of a program that has done its work.
-var lastAct = lazy.New(`(?i)\b(?:saving|exiting|stopping)\b`)
+var lastAct = lazy.New(`(?i)\b(?:saving|exiting|stopping)\b|\b(?:push|copy|upload|sync)ing\b.*\b(?:results?|outputs?|artifacts?|git\w*|hub)\b`)
 
 // lastBreath matches messages of a process that ends by itself: the interpreter destroys its
 // communicators when it exits. They are aborted after an exception too, but then the exception is in
@@ -299,10 +302,8 @@ var readIn = lazy.New(`(?i)^(.*\b(?:loaded|restored|initiali[sz]ed)\b.*)\bsucces
 // levelled matches what loggers write before a message: a time, names and a level.
 const levelled = `[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|SUCCESS)\b[\W\d]*(?:[\w.]+(?::| -)[\W\d]*)?)?`
 
-// elsewhere matches such messages in Korean, Japanese, Russian, German, French, Spanish and Portuguese.
-const elsewhere = `(?:(?:\p{Hangul}+ ){0,2}(?:학습|훈련|평가|실험|테스트|작업|추론|스위핑)[이가을를]? ?(?:모두 )?(?:종료|완료|끝)(?:되었습니다|됐습니다|했습니다|됨)?` +
-	`|(?:学習|訓練|評価|実験)[がは]?(?:完了|終了)(?:しました)?|(?:обучение|тренировка) (?:завершен[оа]|закончен[оа]|окончен[оа])|training (?:beendet|abgeschlossen)` +
-	`|(?:l')?(?:entra[iî]nement|apprentissage) termin[ée]|(?:entrenamiento|treinamento|treino) (?:completado|finalizado|terminado|conclu[ií]do))`
+// elsewhere matches such messages in Korean, which tell of the whole work and of nothing before it, such as a reason.
+const elsewhere = `(?:(?:모든|전체|모델|파라미터) )?(?:학습|훈련|실험|스위핑)[이가을를]? ?(?:모두 )?(?:종료|완료|끝)(?:되었습니다|됐습니다|했습니다|됨)?`
 
 // whole matches messages that all work is done. Programs and scripts may write notes on the results
 // after them.
@@ -319,7 +320,7 @@ var whole = lazy.New(`(?i)^` + levelled + `(?:` +
 	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:triggered|at|after|due)\b)` +
 	`|^Epoch \d+: early stopping\b` + // Keras
 	`|\btraining stop(?:s|ped)\b|\bstopp(?:ing|ed)[ _]early\b` +
-	`|^(?:\[?[\w.-]+\]?\W)*` + levelled + `process group destroyed$` + // torchtitan, behind the training and nothing else
+	`|^\[titan\] .* - INFO - process group destroyed$` + // torchtitan, behind the training and nothing else
 	`|^(?:[^\pL]|INFO)*` + elsewhere + `[^\pL\pN]*$` +
 	`|^(?:[^\p{Han}\pL]|INFO)*(?:所有|全部|模型)?(?:训练|评估|推理|测试|任务|实验|作业)(?:任务|流程)?(?:已|全部|已经|正常|成功)?(?:结束|完成|完毕)(?:$|[^\p{Han}])`)
 
@@ -386,12 +387,13 @@ var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}` + measure + ` *[=:] *-?[\d.]
 	`|^weighted avg(?: +[\d.]+){3} +\d+$` + // scikit-learn's report on a classification
 	`|^\S* ?.*(?:准确率|精度|召回率|得分) *[=:：] *[\d.]+%?(?: ?± ?[\d.]+)?$`)
 
-// rowOf matches a row, the header or the size of a data frame as pandas prints it, and a line of JSON. They
-// belong to the line before them.
-var rowOf = lazy.New(`^(?:\d+ {2,}\S.*  .*| {2,}\S+ {2,}\S.*|\[\d+ rows x \d+ columns\]|\s*[\]\[{}]+,?|\s+"[\w /@.-]+": .*)$`)
+// rowOf matches a row, the header or the size of a data frame as pandas prints it, a line of JSON, and what git says of the files
+// in a commit. They belong to the line before them.
+var rowOf = lazy.New(`^(?:\d+ {2,}\S.*  .*| {2,}\S+ {2,}\S.*|\[\d+ rows x \d+ columns\]|\s*[\]\[{}]+,?|\s+"[\w /@.-]+": .*` +
+	`| \d+ files? changed, .*| (?:rewrite|create mode|delete mode|mode change|rename) \S.*)$`)
 
-// talk returns the last lines without what a trap wrote, rows of data frames, shell prompts, bars of files that were transferred, PyTorch's warnings about
-// processes that exit one after the other, and MLPerf's records of anything but the end of the run.
+// talk returns the last lines without what a trap wrote, rows of data frames, shell prompts, bars of files that were transferred,
+// PyTorch's warnings about processes that exit one after the other, and MLPerf's records of anything but the end of the run.
 func (f *Facts) talk() (lines []Mark) {
 	for _, m := range f.Last {
 		if f.trap.ran(f.told) && m.told > f.trap.at {
