@@ -253,6 +253,9 @@ func (j *job) badNumbers([]*scan.Event) (verdict, bool) {
 		if !ok {
 			v, ok = f.NeverANumber()
 		}
+		if !ok {
+			v, ok = f.NoNumberAnyMore()
+		}
 		if ok {
 			e := eventOf(i, scan.Mark{Off: v.Off, Text: v.Text})
 			e.Class, e.Node = outcome.NaNLoss, j.fileNode[i]

@@ -105,7 +105,7 @@ func (j *job) putBack(v verdict) slurm.State {
 // placeInterrupt finds the rank of a KeyboardInterrupt whose line names none: the only one that its launcher reports to have ended by
 // SIGINT. Python ends itself by that signal after the exception.
 func (j *job) placeInterrupt(e *scan.Event) {
-	if e.Kind != "KeyboardInterrupt" || e.Rank >= 0 {
+	if e.Kind != scan.Interrupt || e.Rank >= 0 {
 		return
 	}
 	var by []scan.ElasticEntry

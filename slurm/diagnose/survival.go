@@ -31,8 +31,11 @@ const manyLines = 30
 // after judges from the lines after an event whether its process went on.
 func (j *job) after(e *scan.Event) continuation {
 	f := j.files[e.File]
-	if e.Kind == "KeyboardInterrupt" && j.passedOn(e, false) {
+	if e.Kind == scan.Interrupt && j.passedOn(e, false) {
 		return noSign
+	}
+	if e.StartedAgain() && !j.manyProcesses() {
+		return wentOn
 	}
 	if j.progressSince(e) >= scan.Enough && !j.finishingUp(e) {
 		if j.failedBeforeProgress(e) || e.Stack != nil && e.Stack.Uncaught && j.deathSeen() || j.diedWithIt(e) {
@@ -40,7 +43,8 @@ func (j *job) after(e *scan.Event) continuation {
 		}
 		return wentOn
 	}
-	if !e.Agent && (!scan.EndsJob(e) || e.Kind != "") && e.Weight < pattern.Fact-1 && j.linesSinceEvents(e) >= scan.LongTail {
+	late := e.Kind == scan.Interrupt && e.Fresh < scan.Enough && outermost(e) // what it had written reached the log
+	if !late && !e.Agent && (!scan.EndsJob(e) || e.Kind != "") && e.Weight < pattern.Fact-1 && j.linesSinceEvents(e) >= scan.LongTail {
 		return wentOn
 	}
 	if e.Kind == "" && e.Stack == nil && !e.Agent && !scan.EndsJob(e) && e.Weight < pattern.Fact-1 &&
@@ -240,7 +244,7 @@ func (j *job) survivedBefore(e *scan.Event) bool {
 // of its start.
 func (j *job) finishingUp(e *scan.Event) bool {
 	f := j.files[e.File]
-	if e.Kind == "KeyboardInterrupt" {
+	if e.Kind == scan.Interrupt {
 		return j.passedOn(e, true)
 	}
 	steps := 0

@@ -41,6 +41,7 @@ var harmlessPatterns = []pattern{
 	{on: oneOf("instead"), re: `instead\.?$`},
 	// transformers' Trainer writes this about tied weights, and goes on.
 	{on: oneOf("keys in the checkpoint model loaded"), re: `(?:^|\s)there were (?:missing|unexpected) keys in the checkpoint model loaded`},
+	{on: oneOf("possible"), re: `^\s*possible (?:reasons?|causes?)\b`}, // what may have happened to what the line before tells of
 	{on: oneOf("no checkpoint"), re: `no checkpoint.*starting`},
 	{on: oneOf("trying"), re: `trying (?:a |another |again|next)`},
 	{on: oneOf("attempt"), re: `attempt \d+ ?(?:/|of) ?\d+`},

@@ -197,5 +197,6 @@ var guardWords = map[Guard]string{
 	AskProcess:    "pid|spawned with command|num_local_procs|world size|world_size|global_rank: |store-based barrier",
 	AskServe:      "http://|https://|http/",
 	AskExit:       "exit|sigint|keyboard interrupt|keyboardinterrupt|by user|by the user",
-	AskWhole:      "complete|processed|done|finished|passed|stop|succeeded|exit status|exit code|exit value|training time|end training|ended training|end of training|结束|完成|完毕",
+	AskWhole: "complete|processed|done|finished|passed|stop|succeeded|exit status|exit code|exit value|training time|end training|ended training|end of training" +
+		"|process group destroyed|结束|完成|完毕|종료|완료|끝",
 }

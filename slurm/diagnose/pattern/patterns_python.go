@@ -40,6 +40,7 @@ var pythonPatterns = []pattern{
 	{outcome.BadArgs, Specific + 1, oneOf("configattributeerror|configkeyerror|could not override|missingmandatoryvalue|missingconfigexception" +
 		"|configcompositionexception|overrideparseexception|lexernoviablealtexception|mandatory value|yaml.scanner|yaml.parser|scannererror|parsererror" +
 		"|missing_mandatory|tomldecodeerror|validationerror"), `error|exception|override|mandatory|missing`},
+	{outcome.ShapeMismatch, Specific + 1, oneOf("incompatible with"), `(error|exception)\b.*\bincompatible with (the )?layer\b`}, // Keras, of its input
 	{outcome.BadArgs, Specific, oneOf("is not supported with|not supported with|incompatible with|mutually exclusive|requires --|cannot be used together" +
 		"|is no longer valid|must be specified|should be specified|must be provided|can only be used|only supported with|is deprecated and|must use --" +
 		"|expected iteration-based|expected sample-based"), `(assertionerror|valueerror|runtimeerror|notimplementederror|exception)\b.*`},

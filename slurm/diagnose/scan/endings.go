@@ -23,6 +23,9 @@ const summary = "{'train_runtime': "
 // follows each round.
 var figures = lazy.New(`^\{.*(?:['"][\d_@/ -]*[A-Za-z][\w@/ -]*['"]: -?[\d.e+-]+,? ?){3,}\}$`)
 
+// ofStep matches the number of a step, of which such a dictionary then tells.
+var ofStep = lazy.New(`['"](?:global_?)?(?:step|iter(?:ation)?)['"]: `)
+
 // ofTrainer reports whether transformers' Trainer prints such a dictionary, with the epoch, during its training. It prints its
 // summary at the end.
 func (f *Facts) ofTrainer(text string) bool {
@@ -98,7 +101,10 @@ func (f *Facts) Ending() (e Ending) {
 			}
 			complete := c.of > 0 && !c.within && (reached(c.n, c.of) || c.n == c.of-1 && c.of == f.fromZero && k < len(last)-1)
 			switch {
-			case setUp.MatchString(text), c.bar && inEpoch.MatchString(text):
+			case setUp.MatchString(text), warmUp.MatchString(text), c.bar && inEpoch.MatchString(text):
+				continue
+			case stepNamed.MatchString(text) && !endWords(text): // words of an end before it are of another part
+				e.Said, amid = false, true
 				continue
 			case c.epoch:
 				complete = complete && !(k == len(last)-1 && beginsEpoch(text)) && !f.epochs.opened(f.told, last[k+1:])
@@ -110,7 +116,10 @@ func (f *Facts) Ending() (e Ending) {
 			e.Counted, amid = true, !complete
 			continue
 		}
-		amid = false
+		if amid = transfer.MatchString(text); amid { // not at its end
+			e.Said, e.Full = false, false
+			continue
+		}
 		if ofParts(text) {
 			e.Counted, e.Full, e.Short = true, false, true
 			continue
@@ -119,7 +128,7 @@ func (f *Facts) Ending() (e Ending) {
 			return Ending{Sure: true}
 		}
 		if measures.MatchString(text) || lastBreath.MatchString(text) ||
-			figures.MatchString(text) && !f.ofTrainer(text) && !f.inRow(m.Tag, text) {
+			figures.MatchString(text) && !f.ofTrainer(text) && !ofStep.MatchString(text) && !f.inRow(m.Tag, text) {
 			e.Said = true
 		}
 		if strings.Contains(text, " NCCL INFO ") {
@@ -252,7 +261,7 @@ var timeLeft = lazy.On("eta|ETA|emaining", `(?i)\b(?:eta|remaining(?: time)?)\b 
 var heads = lazy.New(`^\s*[A-Z]\w*(?: \w+){0,5}:\s*$`)
 
 // lastAct matches announcements of a program that has done its work.
-var lastAct = lazy.New(`(?i)\b(?:saving|exiting|stopping)\b`)
+var lastAct = lazy.New(`(?i)\b(?:saving|exiting|stopping)\b|\b(?:push|copy|upload|sync)ing\b.*\b(?:results?|outputs?|artifacts?|git\w*|hub)\b`)
 
 // lastBreath matches messages of a process that ends by itself: the interpreter destroys its
 // communicators when it exits. They are aborted after an exception too, but then the exception is in
@@ -293,6 +302,9 @@ var readIn = lazy.New(`(?i)^(.*\b(?:loaded|restored|initiali[sz]ed)\b.*)\bsucces
 // levelled matches what loggers write before a message: a time, names and a level.
 const levelled = `[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|SUCCESS)\b[\W\d]*(?:[\w.]+(?::| -)[\W\d]*)?)?`
 
+// elsewhere matches such messages in Korean, which tell of the whole work and of nothing before it, such as a reason.
+const elsewhere = `(?:(?:모든|전체|모델|파라미터) )?(?:학습|훈련|실험|스위핑)[이가을를]? ?(?:모두 )?(?:종료|완료|끝)(?:되었습니다|됐습니다|했습니다|됨)?`
+
 // whole matches messages that all work is done. Programs and scripts may write notes on the results
 // after them.
 var whole = lazy.New(`(?i)^` + levelled + `(?:` +
@@ -308,6 +320,8 @@ var whole = lazy.New(`(?i)^` + levelled + `(?:` +
 	`|\bearly[ -]?stop(?:ping|ped)?(?:\W*$|,? (?:triggered|at|after|due)\b)` +
 	`|^Epoch \d+: early stopping\b` + // Keras
 	`|\btraining stop(?:s|ped)\b|\bstopp(?:ing|ed)[ _]early\b` +
+	`|^\[titan\] .* - INFO - process group destroyed$` + // torchtitan, behind the training and nothing else
+	`|^(?:[^\pL]|INFO)*` + elsewhere + `[^\pL\pN]*$` +
 	`|^(?:[^\p{Han}\pL]|INFO)*(?:所有|全部|模型)?(?:训练|评估|推理|测试|任务|实验|作业)(?:任务|流程)?(?:已|全部|已经|正常|成功)?(?:结束|完成|完毕)(?:$|[^\p{Han}])`)
 
 // allDone takes in a message that all work is done: the program's, its trainer's, or a batch system's.
@@ -373,18 +387,19 @@ var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}` + measure + ` *[=:] *-?[\d.]
 	`|^weighted avg(?: +[\d.]+){3} +\d+$` + // scikit-learn's report on a classification
 	`|^\S* ?.*(?:准确率|精度|召回率|得分) *[=:：] *[\d.]+%?(?: ?± ?[\d.]+)?$`)
 
-// rowOf matches a row, the header or the size of a data frame as pandas prints it. The data frame
-// belongs to the line before it.
-var rowOf = lazy.New(`^(?:\d+ {2,}\S.*  .*| {2,}\S+ {2,}\S.*|\[\d+ rows x \d+ columns\])$`)
+// rowOf matches a row, the header or the size of a data frame as pandas prints it, a line of JSON, and what git says of the files
+// in a commit. They belong to the line before them.
+var rowOf = lazy.New(`^(?:\d+ {2,}\S.*  .*| {2,}\S+ {2,}\S.*|\[\d+ rows x \d+ columns\]|\s*[\]\[{}]+,?|\s+"[\w /@.-]+": .*` +
+	`| \d+ files? changed, .*| (?:rewrite|create mode|delete mode|mode change|rename) \S.*)$`)
 
-// talk returns the last lines without what a trap wrote, rows of data frames, shell prompts, PyTorch's warnings about
-// processes that exit one after the other, and MLPerf's records of anything but the end of the run.
+// talk returns the last lines without what a trap wrote, rows of data frames, shell prompts, bars of files that were transferred,
+// PyTorch's warnings about processes that exit one after the other, and MLPerf's records of anything but the end of the run.
 func (f *Facts) talk() (lines []Mark) {
 	for _, m := range f.Last {
 		if f.trap.ran(f.told) && m.told > f.trap.at {
 			break
 		}
-		if _, text := logline.CutTag(m.Text); !rowOf.MatchString(text) && !prompt.MatchString(text) &&
+		if _, text := logline.CutTag(m.Text); !rowOf.MatchString(text) && !prompt.MatchString(text) && !transferred.MatchString(text) &&
 			!(ofTorch.MatchString(text) && pattern.WarningLevel.MatchString(text)) && // a peer exited first
 			!(strings.HasPrefix(text, ":::MLL") && !strings.Contains(text, "run_stop")) {
 			lines = append(lines, m)
@@ -418,7 +433,8 @@ func (f *Facts) repeats(m Mark, text string) bool {
 // of an array count as one line.
 func (s *scanner) ends(m Mark, text string) {
 	s.trap.read(text, s.told)
-	if n := len(s.Last); n > 0 && drawnRow(text) && drawnRow(strings.TrimLeft(s.Last[n-1].Text, " \t")) {
+	if n := len(s.Last); n > 0 && (drawnRow(text) && drawnRow(strings.TrimLeft(s.Last[n-1].Text, " \t")) ||
+		transfer.MatchString(text) && transfer.MatchString(s.Last[n-1].Text)) {
 		s.Last = s.Last[:n-1]
 	}
 	if strings.HasPrefix(text, summary) {

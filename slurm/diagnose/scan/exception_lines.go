@@ -120,6 +120,9 @@ func (s *scanner) raise(st *stream, e *Event) {
 	if e.Tag == logline.NoTag && e.Counts() && e.Stack != nil && len(e.Stack.Frames) > 0 && e.Stack.Frames[0].Function == "<module>" {
 		s.opening.over = true
 	}
+	if e.Kind == Interrupt {
+		s.stopped(e)
+	}
 	st.open, st.previous, st.above, st.block = nil, e.Text, "", nil
 }
 

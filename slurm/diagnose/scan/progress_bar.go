@@ -31,6 +31,12 @@ var barEnd = regexp.MustCompile(`[\d?] ?[a-zA-Z]*(?:/s|s/ ?[a-zA-Z]+)(?:, [^\]]*
 // drawnBar matches a bar in other forms, with how far it is, and a download with its speed.
 var drawnBar = lazy.New(`[|\[][█▏▎▍▌▋▊▉#=>.*━╸╺ -]{3,}[|\]].*\d|\d ?%.*[|\[][█▏▎▍▌▋▊▉#=>.*━╸╺ -]{3,}[|\]]|\d ?%.*\d ?[kKMGT]?i?B/s`)
 
+// transfer matches the bar of a file that is sent or fetched, which is no work of the program, and transferred one at its end.
+var (
+	transfer    = lazy.On("B/s", `\d ?%.*[\d?] ?[kKMGT]?i?B/s\b`)
+	transferred = lazy.On("B/s", `\b100 ?%.*[\d?] ?[kKMGT]?i?B/s\b`)
+)
+
 // Form returns what a line has in common with those that differ from it only in numbers, in paths, or in how
 // far a progress bar has come.
 func Form(text string) string {

@@ -37,7 +37,8 @@ func (s *scanner) shows(t logline.Tag, text string, phase bool) {
 	warns := strings.HasPrefix(word, "WARNING") || c == 'W' && len(word) == 5 && logline.Digit(word[1]) && logline.Digit(word[4])
 	if !warns && (logline.Digit(c) || len(word) > 8 && c == '[' && logline.Digit(word[1]) && logline.Digit(word[4]) ||
 		c == '/' && strings.Contains(word, ".py:") || // a Python warning
-		c >= 'A' && (!strings.Contains(word, "=") || strings.HasPrefix(word, logfmt)) || word == "" && numbers(text)) && !dumped.MatchString(text) {
+		c >= 'A' && (!strings.Contains(word, "=") || strings.HasPrefix(word, logfmt)) || word == "" && numbers(text)) &&
+		!dumped.MatchString(text) && !transfer.MatchString(text) {
 		s.Ran.Sentences++
 	}
 	if phase || t != logline.NoTag || strings.Contains(text, ".py") || strings.Contains(text, " NCCL INFO ") || strings.Contains(text, python.Header) {

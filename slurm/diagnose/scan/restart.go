@@ -167,6 +167,7 @@ func (f *Facts) restartedByReports() {
 			summed[e.Task]++
 		}
 	}
+	byReports := false
 	for task, agents := range summed {
 		var before []Mark
 		last := len(told[task]) - agents
@@ -176,8 +177,10 @@ func (f *Facts) restartedByReports() {
 		for i := last - 1; i >= 0; i -= agents {
 			before = append(before, told[task][i])
 		}
-		if slices.Reverse(before); len(before) > len(f.Starts[Restarted]) {
-			f.Starts[Restarted] = before
+		slices.Reverse(before)
+		known := f.Starts[Restarted]
+		if n := len(before); n > len(known) || n > 0 && n == len(known) && byReports && before[n-1].Off > known[n-1].Off {
+			f.Starts[Restarted], byReports = before, true // all agents wait for the last one before they start again
 		}
 	}
 }

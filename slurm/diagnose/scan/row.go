@@ -46,6 +46,7 @@ func (f *Facts) count(t logline.Tag, text string) {
 	}
 	h := form32(t, text)
 	r, seen := f.rows[h]
+	f.sequel.read(text, r, seen)
 	if !seen {
 		if len(f.rows) >= manyRows {
 			return
@@ -91,8 +92,8 @@ func (f *Facts) leftLoop() bool {
 		if warned = pythonWarns.MatchString(text) || warned && strings.HasPrefix(text, "  "); warned {
 			continue // the warning's line of code; Python writes warnings at any end
 		}
-		if barEnd.MatchString(text) || drawnBar.MatchString(text) {
-			continue // a bar at its end is no result: bars of one step are drawn at any time
+		if barEnd.MatchString(text) || drawnBar.MatchString(text) || strings.Trim(logline.CutLogger(text), drawn) == "" {
+			continue // a bar at its end is no result: bars of one step are drawn at any time; nor is a rule
 		}
 		r, known := f.rows[form32(m.Tag, text)]
 		if left = known && r.first > loop && !announces(text) && !tellsFailure(text) && !tellsOfRound(text); left {

@@ -45,6 +45,7 @@ type Event struct {
 	World         int          // the world size in that record; 0 without one
 	Caught        int          // how often the same exception came before, with a line after each
 	Answered      bool         // right behind it, a server answered that the request was wrong
+	Fresh, Again  int          // behind a Ctrl-C, lines of new forms, and of forms that only a start has
 	Child         bool         // its local rank is the index of a child of torch.multiprocessing.spawn
 }
 
@@ -113,6 +114,7 @@ type Facts struct {
 	Departures   []Departure    // processes that ended by themselves
 	Raised       map[int]int    // exceptions that ended a process, by the label of srun's task
 	rows         map[uint32]row // how often each form of line occurs
+	sequel       sequel         // what followed the last Ctrl-C
 	reports      bool           // the file has iterations or progress bars
 	reported     int            // the value of told at the last of these
 	LastTime     time.Time
@@ -328,11 +330,14 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 		return
 	}
 	s.told++
-	m := Mark{Off: off, Text: raw, At: s.now, Tag: t}
-	s.losses.read(m, text)
+	m, drawn := Mark{Off: off, Text: raw, At: s.now, Tag: t}, s.drawn
+	s.losses.read(m, text, s.rows)
 	s.ends(m, text)
 	if h.Ask&pattern.AskProgress == 0 || !s.counted(t, text) {
 		s.count(t, text)
+	}
+	if transfer.MatchString(text) {
+		s.drawn = drawn + 1
 	}
 	s.allDone(t, text, off, h)
 	s.serving(t, text, h)
@@ -482,6 +487,10 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 		return
 	}
 	s.sentences(Mark{Off: off, Text: raw, At: s.now, Tag: t}, text)
+	n := len(s.Events)
 	s.plain(st, t, text, raw, off, h)
+	if e := st.raised; e != nil && e.Text == st.previous && e.Text == e.Kind+":" && len(s.Events) == n && strings.Trim(text, drawn) != "" {
+		e.Text, e.Raw = e.Text+" "+strings.TrimSpace(text), e.Raw+" "+strings.TrimSpace(text) // the message begins on its own line
+	}
 	st.previous, st.last = text, Mark{Off: off, Text: raw, At: s.now, Tag: t}
 }

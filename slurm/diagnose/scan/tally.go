@@ -50,6 +50,12 @@ func beginsEpoch(text string) bool {
 
 var epochNamed = lazy.New(`(?i)\bepoch\W{0,3}\d+ ?(?:/|of) ?\d+(?::| [–-]) +[a-z]`)
 
+// stepNamed matches the heading of one of the parts of a work: "Step 5/5 : CMD".
+var stepNamed = lazy.On("tep|TEP", `(?i)\bstep \d+ ?(?:/|of) ?\d+ ?: +[a-z][^\d:=]*$`)
+
+// warmUp matches a count of what precedes the work.
+var warmUp = lazy.On("arm|ARM", `(?i)\bwarm-?up (?:step|iter(?:ation)?)s?\W{0,3}\d`)
+
 // reached reports whether a count is at its end, or one behind it. A count that goes on beyond its total
 // does not tell when it ends.
 func reached(n, of int) bool { return n == of || n == of+1 }
