@@ -2,7 +2,6 @@ package ops
 
 import (
 	"cmp"
-	"encoding"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -122,32 +121,14 @@ const (
 // schemaOf returns the schema of a Go type, as encoding/json and the struct tags see
 // it.
 func schemaOf(t reflect.Type, d direction) *Schema {
-	return describe(t, d, map[reflect.Type]bool{})
-}
-
-var (
-	timeType       = reflect.TypeFor[time.Time]()
-	marshalerType  = reflect.TypeFor[json.Marshaler]()
-	textMarshaler  = reflect.TypeFor[encoding.TextMarshaler]()
-	rawMessageType = reflect.TypeFor[json.RawMessage]()
-)
-
-func describe(t reflect.Type, d direction, seen map[reflect.Type]bool) *Schema {
-	switch {
-	case t == timeType:
+	if t == reflect.TypeFor[time.Time]() {
 		return &Schema{Type: "string", Format: "date-time"}
-	case t == rawMessageType:
-		return &Schema{}
-	case t.Kind() == reflect.Pointer:
-		s := describe(t.Elem(), d, seen)
-		s.Nullable = d == output && s.Type != ""
-		return s
-	case t.Implements(textMarshaler):
-		return &Schema{Type: "string"}
-	case t.Implements(marshalerType) && t.Kind() != reflect.Struct:
-		return &Schema{}
 	}
 	switch t.Kind() {
+	case reflect.Pointer:
+		s := schemaOf(t.Elem(), d)
+		s.Nullable = d == output && s.Type != ""
+		return s
 	case reflect.Bool:
 		return &Schema{Type: "boolean"}
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
@@ -158,28 +139,19 @@ func describe(t reflect.Type, d direction, seen map[reflect.Type]bool) *Schema {
 	case reflect.String:
 		return &Schema{Type: "string"}
 	case reflect.Slice, reflect.Array:
-		if t.Elem().Kind() == reflect.Uint8 {
-			return &Schema{Type: "string"}
-		}
-		return &Schema{Type: "array", Items: describe(t.Elem(), d, seen)}
+		return &Schema{Type: "array", Items: schemaOf(t.Elem(), d)}
 	case reflect.Map:
-		return &Schema{Type: "object", Values: describe(t.Elem(), d, seen)}
+		return &Schema{Type: "object", Values: schemaOf(t.Elem(), d)}
 	case reflect.Struct:
-		return describeStruct(t, d, seen)
+		return describeStruct(t, d)
 	}
 	return &Schema{}
 }
 
-func describeStruct(t reflect.Type, d direction, seen map[reflect.Type]bool) *Schema {
+func describeStruct(t reflect.Type, d direction) *Schema {
 	s := &Schema{Type: "object", Closed: d == input}
-	if seen[t] {
-		s.Closed = false
-		return s
-	}
-	seen[t] = true
-	defer delete(seen, t)
 	for _, f := range fieldsOf(t) {
-		p := describe(f.typ, d, seen)
+		p := schemaOf(f.typ, d)
 		p.Description = f.help.EN
 		target := p
 		if p.Type == "array" && p.Items.Type == "string" {
