@@ -49,11 +49,11 @@ func (j *job) judge() verdict {
 	return j.health()
 }
 
-// judgeAll is judge. If that does not explain a death, it judges again with the events that may or may
+// judgeAll is judge. If that does not explain a death, or only by the loss of a peer, it judges again with the events that may or may
 // not belong to an earlier attempt.
 func (j *job) judgeAll() verdict {
 	v := j.judge()
-	if len(j.unsure) == 0 || !j.deathSeen() || v.class != outcome.UnknownExit && !report.QuietClass(v.class) {
+	if len(j.unsure) == 0 || !j.deathSeen() || v.class != outcome.UnknownExit && v.class != outcome.NCCLConnection && !report.QuietClass(v.class) {
 		return v
 	}
 	j.events, j.unsure = append(j.events, j.unsure...), nil

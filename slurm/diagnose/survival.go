@@ -43,7 +43,7 @@ func (j *job) after(e *scan.Event) continuation {
 		}
 		return wentOn
 	}
-	late := e.Kind == scan.Interrupt && e.Fresh < scan.Enough && outermost(e) // what it had written reached the log
+	late := e.Kind == scan.Interrupt && e.Fresh < scan.Enough && e.Outermost() // what it had written reached the log
 	if !late && !e.Agent && (!scan.EndsJob(e) || e.Kind != "") && e.Weight < pattern.Fact-1 && j.linesSinceEvents(e) >= scan.LongTail {
 		return wentOn
 	}

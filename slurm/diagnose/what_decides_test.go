@@ -20,6 +20,7 @@ import (
 func TestAnEarlierAttemptMayExplainADeath(t *testing.T) {
 	earlier := scan.Event{Kind: "KeyError", Stack: inModule, Class: outcome.UserException, Weight: pattern.Generic, Rank: -1, Tag: logline.NoTag}
 	full := scan.Event{Kind: "OutOfMemoryError", Stack: inModule, Class: outcome.CUDAOOM, Weight: pattern.Specific, Rank: -1, Tag: logline.NoTag, Off: 50}
+	lost := scan.Event{Class: outcome.NCCLConnection, Weight: pattern.Generic, Rank: -1, Tag: logline.NoTag, Off: 50}
 	for name, c := range map[string]struct {
 		events []*scan.Event
 		died   bool
@@ -28,6 +29,7 @@ func TestAnEarlierAttemptMayExplainADeath(t *testing.T) {
 	}{
 		"nothing else":          {nil, true, "FAILED", outcome.UserException},
 		"another cause":         {[]*scan.Event{&full}, true, "FAILED", outcome.CUDAOOM},
+		"a lost peer":           {[]*scan.Event{&lost}, true, "FAILED", outcome.UserException},
 		"nobody died":           {nil, false, "FAILED", outcome.UnknownExit},
 		"nobody knows an end":   {nil, true, "", outcome.UserException},
 		"Slurm says that it is": {nil, false, "COMPLETED", outcome.Success},

@@ -59,7 +59,7 @@ var triesAgain = lazy.New(`(?i)\b(?:re-?tr(?:y|ies|ying)|try(?:ing)?|tries|attem
 // Outermost reports whether an exception left the program's outermost frame, so that it ended its process. Below a function
 // that catches an exception, a traceback begins with that function.
 func (e *Event) Outermost() bool {
-	return e.Stack != nil && len(e.Stack.Frames) > 0 && slices.Contains(starting, e.Stack.Frames[0].Function)
+	return e != nil && e.Stack != nil && len(e.Stack.Frames) > 0 && slices.Contains(starting, e.Stack.Frames[0].Function)
 }
 
 // starting are the functions with which a process begins: a program's module, and multiprocessing's.

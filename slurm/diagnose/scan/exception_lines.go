@@ -108,7 +108,11 @@ func (s *scanner) raise(st *stream, e *Event) {
 	if e.Stack != nil {
 		st.ofChild(e)
 		st.byRecord(e)
-		st.raised = outweigh(e.Stack.Chain, st.raised, e)
+		outer := st.raised
+		st.raised = outweigh(e.Stack.Chain, outer, e)
+		if e.Stack.Chain == python.Wrapping && outer.Outermost() && s.Raised[e.Tag.Label] > 0 {
+			s.Raised[e.Tag.Label]-- // it ended its process only for this one
+		}
 	} else {
 		st.raised = e
 	}

@@ -298,3 +298,11 @@ func TestEventsOfOneClassAreKeptInTheirOrder(t *testing.T) {
 	require.Equal(t, 6, reports, "what is only reported takes no place from what counts")
 	require.Equal(t, int64(len(errs+caught+errs)-len(errs)/9), f.Events[len(f.Events)-1].Off, "the newest is the last")
 }
+
+// A data loader's exception quotes that of its worker, which is the one that ended the process.
+func TestAWorkersExceptionIsRaisedOnce(t *testing.T) {
+	const lines = "Traceback (most recent call last):\n  File \"/w/t.py\", line 3, in "
+	loader := lines + "<module>\nValueError: Caught ValueError in DataLoader worker process 0.\n"
+	require.Equal(t, 1, factsOf(t, loader).Raised[-1])
+	require.Zero(t, factsOf(t, loader+"Original "+lines+"check\nValueError: NaN in the states\n").Raised[-1])
+}

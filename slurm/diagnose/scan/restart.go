@@ -155,11 +155,21 @@ func (f *Facts) Late(m Mark, e *Event) bool { return f.late > e.Off && m.Off > f
 // they wrote summaries, and nothing else shows so many attempts. Agents without a label of srun may share the file, and some
 // may leave without a summary. A process of which a summary tells is of the last attempt.
 func (f *Facts) restartedByReports() {
+	type process struct {
+		task int // srun's label
+		pid  string
+	}
+	inSummary := map[process]bool{}
+	for _, e := range f.Elastic {
+		if e.Rank >= 0 {
+			inSummary[process{e.Task, e.Pid}] = true
+		}
+	}
 	told, summed, final := map[int][]Mark{}, map[int]int{}, map[int]int{} // by srun's label
 	for _, e := range f.Elastic {
 		switch {
 		case e.endsAttempt():
-			if slices.ContainsFunc(f.Elastic, func(o ElasticEntry) bool { return o.Rank >= 0 && o.Pid == e.Pid && o.Task == e.Task }) {
+			if inSummary[process{e.Task, e.Pid}] {
 				final[e.Task] = len(told[e.Task])
 			}
 			told[e.Task] = append(told[e.Task], Mark{Off: e.Off + 1, At: e.At})

@@ -92,8 +92,8 @@ func (f *Facts) leftLoop() bool {
 		if warned = pythonWarns.MatchString(text) || warned && strings.HasPrefix(text, "  "); warned {
 			continue // the warning's line of code; Python writes warnings at any end
 		}
-		if barEnd.MatchString(text) || drawnBar.MatchString(text) || strings.Trim(logline.CutLogger(text), drawn) == "" {
-			continue // a bar at its end is no result: bars of one step are drawn at any time; nor is a rule
+		if barEnd.MatchString(text) || drawnBar.MatchString(text) {
+			continue // a bar at its end is no result: bars of one step are drawn at any time
 		}
 		r, known := f.rows[form32(m.Tag, text)]
 		if left = known && r.first > loop && !announces(text) && !tellsFailure(text) && !tellsOfRound(text); left {
