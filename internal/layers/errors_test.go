@@ -50,6 +50,16 @@ var englishOnly = map[string]string{
 // eachSource calls its function for every Go file of the program, without tests.
 func eachSource(t *testing.T, each func(name string, set *token.FileSet, file *ast.File)) {
 	t.Helper()
+	eachFile(t, func(name string, set *token.FileSet, file *ast.File) {
+		if !strings.HasSuffix(name, "_test.go") {
+			each(name, set, file)
+		}
+	})
+}
+
+// eachFile parses every Go file of the repository, tests too.
+func eachFile(t *testing.T, each func(name string, set *token.FileSet, file *ast.File)) {
+	t.Helper()
 	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -61,7 +71,7 @@ func eachSource(t *testing.T, each func(name string, set *token.FileSet, file *a
 		if d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"testdata", "dist", "node_modules"}, d.Name())) {
 			return filepath.SkipDir
 		}
-		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+		if !strings.HasSuffix(name, ".go") {
 			return nil
 		}
 		set := token.NewFileSet()
