@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -136,9 +137,10 @@ func TestAnIssuerThatHangsDelaysNobodyElse(t *testing.T) {
 		http.Redirect(w, r, is.url+"/keys", http.StatusFound)
 	}))
 	t.Cleanup(keys.Close)
-	t.Cleanup(func() { close(release) })
+	goOn := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(goOn)
 	var log bytes.Buffer
-	at := &mcp.OAuth{Issuer: is.url, Resource: resource, JWKS: keys.URL, Client: &http.Client{Timeout: 300 * time.Millisecond}}
+	at := &mcp.OAuth{Issuer: is.url, Resource: resource, JWKS: keys.URL, Client: &http.Client{Timeout: time.Minute}}
 	url := serve(t, mcp.Config{}, mcp.HTTP{OAuth: at, Log: slog.New(slog.NewTextHandler(&log, nil))})
 
 	// A sender who hangs up at once, before anybody else, does not leave the server without keys.
@@ -159,10 +161,10 @@ func TestAnIssuerThatHangsDelaysNobodyElse(t *testing.T) {
 		res, _ := (&client{t: t, url: url, header: map[string]string{"Authorization": "Bearer " + made}}).post(hello)
 		told <- res
 	}()
-	require.Eventually(t, func() bool { return mcp.ReadsKeys(at) }, time.Second, time.Millisecond)
-	begin := time.Now()
+	require.Eventually(t, func() bool { return mcp.ReadsKeys(at) }, time.Minute, time.Millisecond)
 	connect(t, url, map[string]string{"Authorization": "Bearer " + is.token(t, nil)})
-	require.Less(t, time.Since(begin), 200*time.Millisecond, "waits for another's key")
+	require.True(t, mcp.ReadsKeys(at), "waited for another's key")
+	goOn()
 	res := <-told
 	require.Equal(t, http.StatusServiceUnavailable, res.StatusCode)
 	require.Equal(t, "30", res.Header.Get("Retry-After"))

@@ -54,9 +54,15 @@ func TestListingsAreCountedToo(t *testing.T) {
 	}
 	for _, body := range []string{list, hello} {
 		res, said := loop.post(body)
+		for range 20 {
+			if res.StatusCode != http.StatusOK {
+				break
+			}
+			res, said = loop.post(body) // three seconds had passed, which allow another message
+		}
 		require.Equal(t, http.StatusTooManyRequests, res.StatusCode)
-		require.Equal(t, "3", res.Header.Get("Retry-After"))
-		require.Contains(t, said, "all agents of alice together may send 20 messages a minute, and have sent them; nothing was done; send again in 3 s")
+		require.Contains(t, []string{"1", "2", "3"}, res.Header.Get("Retry-After"))
+		require.Contains(t, said, "all agents of alice together may send 20 messages a minute, and have sent them; nothing was done; send again in "+res.Header.Get("Retry-After")+" s")
 	}
 	other := connect(t, url, map[string]string{"Authorization": "Bearer b"})
 	require.Equal(t, "RUNNING", other.do("status", `{"job":"4711"}`).Structured["state"])
