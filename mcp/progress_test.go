@@ -98,7 +98,6 @@ func TestAStreamedAnswerCanBeCancelled(t *testing.T) {
 	next <- "Take the first host of the allocation. "
 	next <- "It "
 	conv.read()
-	start := time.Now()
 	conv.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"test"}}`)
 	select {
 	case <-gone:
@@ -110,7 +109,6 @@ func TestAStreamedAnswerCanBeCancelled(t *testing.T) {
 		require.NotEqualValues(t, 2, m["id"], "a cancelled call is not answered")
 	}
 	conv.close()
-	require.Less(t, time.Since(start), 5*time.Second)
 }
 
 // Waiting for a file reports the job's progress, ends with the file, and ends at once
@@ -148,12 +146,10 @@ func waitForAFile(t *testing.T, dir string, cancel bool) {
 		return
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "done.json"), []byte("{}"), 0o600))
-	start := time.Now()
 	m := conv.read()
 	for m["method"] != nil {
 		m = conv.read()
 	}
-	require.Less(t, time.Since(start), 10*time.Second) // 1.5 s on an idle machine
 	out := m["result"].(map[string]any)["structuredContent"].(map[string]any)
 	require.Contains(t, out["artifact"], "done.json")
 	require.InDelta(t, 1.5, out["seen_within_s"], 0.01)
