@@ -325,3 +325,28 @@ func TestASitesAccountIsNoneOfTheLastWords(t *testing.T) {
 		require.Equal(t, told, f.Last[len(f.Last)-1].Text == line, line)
 	}
 }
+
+// Launchers that write into one file restart together, when the last of them has given up an attempt.
+func TestLaunchersRestartTogether(t *testing.T) {
+	const api = "torch.distributed.elastic.multiprocessing."
+	gaveUp := func(task, pid int) string {
+		return fmt.Sprintf("%d: ERROR:%sapi:failed (exitcode: 1) local_rank: 0 (pid: %d) of binary: /usr/bin/python3\n", task, api, pid)
+	}
+	log := ""
+	for task := range 4 {
+		log += gaveUp(task, 10+task)
+	}
+	first := int64(strings.LastIndex(log, "3: ERROR") + 1)
+	for task := range 4 {
+		log += gaveUp(task, 20+task)
+		for line := range strings.Lines(api + "errors.ChildFailedError: \n====\nt.py FAILED\n----\nRoot Cause (first observed failure):\n[0]:\n" +
+			"  time      : 2026-06-11_10:00:09\n  host      : gpu8\n" + fmt.Sprintf("  rank      : %d (local_rank: 0)\n  exitcode  : 1 (pid: %d)\n====\n", task, 20+task)) {
+			log += fmt.Sprintf("%d: %s", task, line)
+		}
+	}
+	for range 20 {
+		starts := factsOf(t, log).Starts[scan.Restarted]
+		require.Len(t, starts, 1)
+		require.Equal(t, first, starts[0].Off)
+	}
+}
