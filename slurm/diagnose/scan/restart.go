@@ -177,7 +177,7 @@ func (f *Facts) restartedByReports() {
 			summed[e.Task]++
 		}
 	}
-	byReports := false
+	var longest []Mark
 	for task, agents := range summed {
 		var before []Mark
 		last := len(told[task]) - agents
@@ -188,10 +188,12 @@ func (f *Facts) restartedByReports() {
 			before = append(before, told[task][i])
 		}
 		slices.Reverse(before)
-		known := f.Starts[Restarted]
-		if n := len(before); n > len(known) || n > 0 && n == len(known) && byReports && before[n-1].Off > known[n-1].Off {
-			f.Starts[Restarted], byReports = before, true // all agents wait for the last one before they start again
+		if n := len(before); n > len(longest) || n > 0 && n == len(longest) && before[n-1].Off > longest[n-1].Off {
+			longest = before // all agents wait for the last one before they start again
 		}
+	}
+	if len(longest) > len(f.Starts[Restarted]) {
+		f.Starts[Restarted] = longest
 	}
 }
 
