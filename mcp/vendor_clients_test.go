@@ -123,11 +123,20 @@ func (h *home) runBoth(name string, args ...string) string {
 // reports.
 func TestTheRepositoryIsAPlugin(t *testing.T) {
 	h := newAgentHome(t)
-	root, err := filepath.Abs("..")
-	require.NoError(t, err)
+	root := h.copyOfRepository()
 	require.Contains(t, h.runAgent("claude", "plugin", "validate", root), "Validation passed")
 	require.Contains(t, h.runBoth("gemini", "extensions", "validate", root), "successfully validated")
 	h.runAgent("codex", "plugin", "marketplace", "add", root)
 	h.runAgent("codex", "plugin", "add", "megatron-ops@megatron-ops")
 	require.Contains(t, h.runAgent("codex", "mcp", "get", "megatron-ops"), "SLURM_CONF")
+}
+
+// copyOfRepository is a folder with the files that git tracks, as a user's clone has
+// them: Codex copies the whole folder, and a developer's has gigabytes of npm packages.
+func (h *home) copyOfRepository() string {
+	h.t.Helper()
+	root := h.t.TempDir()
+	out, err := run(h.t, time.Minute, "..", h.env, "sh", "-c", `git ls-files -z | xargs -0 cp --parents -t "$0"`, root)
+	require.NoError(h.t, err, out)
+	return root
 }
