@@ -1,10 +1,12 @@
 package diagnose
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
@@ -13,7 +15,7 @@ import (
 func (j *job) leftUncounted(live []*scan.Event) (laggard, bool) {
 	complaints := 0
 	for _, e := range live {
-		if misses(e) && !launcherRaised(e) && e.Class == outcome.NCCLConnection {
+		if misses(e) && e.Class == outcome.NCCLConnection {
 			complaints++
 		}
 	}
@@ -54,7 +56,7 @@ func (j *job) silentNode(live []*scan.Event) (*scan.Event, string) {
 	all, silent := j.launchers(), (*scan.Event)(nil)
 	complaints := map[launcher]int{}
 	for _, e := range live {
-		if misses(e) && !launcherRaised(e) && e.Class != outcome.UnknownExit {
+		if misses(e) && e.Class != outcome.UnknownExit {
 			complaints[launcher{e.File, e.Tag.Label}]++
 		}
 	}
@@ -75,6 +77,50 @@ func (j *job) silentNode(live []*scan.Event) (*scan.Event, string) {
 	return silent, "unprefixed"
 }
 
+// absentLauncher returns a line of others as one of the only launcher that reported nothing, nor did its ranks, where another one
+// waited for it in vain: torch's launchers wait for each other before they leave. If it started one rank, that is the line's.
+func (j *job) absentLauncher(like *scan.Event) (*scan.Event, bool) {
+	waited := slices.ContainsFunc(j.events, func(e *scan.Event) bool { return e.Stack.Has("_exit_barrier") })
+	reported, firsts := map[string]bool{}, map[int]bool{}
+	for i, f := range j.files {
+		for _, e := range f.Elastic {
+			if e.Rank >= 0 && e.Local >= 0 && !j.old[i] {
+				reported[e.Host], firsts[e.Rank-e.Local] = true, true
+			}
+		}
+	}
+	_, of := j.joined()
+	_, top := j.reportedRanks()
+	per, world, first := j.mostLocal()+1, max(j.ranks(), of, top+1), 0
+	for firsts[first] {
+		first += per
+	}
+	spoke := func(e *scan.Event) bool {
+		return e.Rank >= first && e.Rank < first+per && e.Counts() && e.Weight >= pattern.Symptom
+	}
+	if !waited || len(firsts) == 0 || world != per*(len(firsts)+1) || slices.ContainsFunc(j.events, spoke) {
+		return nil, false
+	}
+	e, nodes := *like, map[string]bool{}
+	for i, f := range j.files {
+		nodes[j.fileNode[i]] = true
+		for t := range f.LastBy {
+			nodes[t.Host] = true
+		}
+	}
+	for _, n := range j.given.Nodes {
+		nodes[n] = true
+	}
+	maps.DeleteFunc(nodes, func(n string, _ bool) bool { return n == "" || reported[n] })
+	if e.Rank, e.Node = -1, j.nodesOfRanks()[first]; len(nodes) == 1 {
+		e.Node = slices.Collect(maps.Keys(nodes))[0]
+	}
+	if per == 1 {
+		e.Rank = first
+	}
+	return &e, true
+}
+
 // silentProcess returns a report on a process that left with 1, without its rank, if the launchers account for all ranks and
 // one fewer complain, all of a connection that was closed: one left first and said nothing.
 func (j *job) silentProcess(live []*scan.Event) *scan.Event {
@@ -83,7 +129,7 @@ func (j *job) silentProcess(live []*scan.Event) *scan.Event {
 		accounted += len(p.failed) + p.ended
 	}
 	for _, e := range live {
-		if misses(e) && !launcherRaised(e) && e.Class != outcome.UnknownExit {
+		if misses(e) && e.Class != outcome.UnknownExit {
 			if complaints++; e.Class != outcome.NCCLConnection {
 				return nil
 			}

@@ -10,7 +10,8 @@ import (
 // toldToEndFirst returns the line in which the launcher of one node says that a signal ends it, if nothing had failed
 // before: its ranks did not complain, and those of other launchers lost them. Slurm ends the launchers that are left by
 // SIGTERM, so another signal came from elsewhere. If srun reports exits, that of this node's task must be the first; without
-// such reports, the ranks must complain later in the same file, for two files do not tell which came first.
+// such reports, the ranks must complain later in the same file, for two files do not tell which came first. Only a process
+// that ended closes connections: where the ranks lost some, and the signal is another one, it came first.
 func (j *job) toldToEndFirst(live []*scan.Event) *scan.Event {
 	var told, first *scan.Event
 	several, byTerm := false, func(e *scan.Event) bool {
@@ -32,13 +33,13 @@ func (j *job) toldToEndFirst(live []*scan.Event) *scan.Event {
 	if first != nil && (j.taskRank || len(first.Tasks) > 1 || first.Exit != 1 || told.Node != "" && told.Node != first.Node) {
 		return nil
 	}
-	lost, beside := false, false
+	lost, beside, others := false, false, j.allReported(told.File, live)
 	for _, e := range live {
-		if !misses(e) || launcherRaised(e) || e.Class == outcome.UnknownExit {
+		if !misses(e) || e.Class == outcome.UnknownExit {
 			continue
 		}
-		before := e.File == told.File && e.Off < told.Off || first == nil && e.File != told.File
-		if lost = true; before || sameLauncher(e, told) || first != nil && j.isOn(e, first.Node) {
+		before := e.File == told.File && e.Off < told.Off || first == nil && e.File != told.File && (byTerm(told) || e.Class != outcome.NCCLConnection)
+		if lost = true; before || sameLauncher(e, told) && !others || first != nil && j.isOn(e, first.Node) {
 			return nil
 		}
 		beside = beside || e.Node == told.Node
@@ -53,6 +54,23 @@ func (j *job) toldToEndFirst(live []*scan.Event) *scan.Event {
 		e.Node = "" // it is that of the ranks that lost the others
 	}
 	return &e
+}
+
+// allReported reports whether several launchers write into a file without labels, and report as many failed ranks as complain in
+// it of others: the ranks of a launcher that reports none did not complain.
+func (j *job) allReported(file int, live []*scan.Event) bool {
+	hosts, failed, complaints := map[string]bool{}, map[int]bool{}, 0
+	for _, e := range j.files[file].Elastic {
+		if e.Rank >= 0 && e.Host != "" {
+			hosts[e.Host], failed[e.Rank] = true, true
+		}
+	}
+	for _, e := range live {
+		if e.File == file && misses(e) && e.Class != outcome.UnknownExit {
+			complaints++
+		}
+	}
+	return len(hosts) > 1 && complaints <= len(failed)
 }
 
 // sameLauncher reports whether two lines have the same origin but for the rank: the file, or the task or node before it.
