@@ -27,6 +27,7 @@ func TestAnExceptionWhoseProgramSaysThatItGoesOn(t *testing.T) {
 		"no room, attempt 1 of 5\n" + caughtIn(oom):                             files,
 		"申请显存失败，改用更小的批\n" + caughtIn(oom):                                       files,
 		caughtIn(oom) + "the fused kernel is away, going on without it\n":       files,
+		caughtIn(oom) + "no room, attempt 2 of 5\n" + caughtIn(oom):             files,
 		"no room, attempt 5 of 5\n" + caughtIn(oom):                             oom,
 		"no room\n" + caughtIn(oom):                                             oom,
 		"attempt 1 of 5\n" + diagnosetest.Raised(oom):                           oom, // a script started the program again

@@ -73,14 +73,15 @@ var (
 // GoesOn reports whether a line right before or behind a caught exception says that its program goes on: what it does next, or
 // that this attempt was not the last one.
 func GoesOn(text string) bool {
-	if g := ofAttempts.FindStringSubmatch(text); g != nil {
+	if g := OfAttempts.FindStringSubmatch(text); g != nil {
 		return g[1] != g[2]
 	}
 	return next.MatchString(text) && !gaveUp.MatchString(text)
 }
 
 var (
-	ofAttempts = lazy.New(`(?i)\b(?:attempt|try|retry)\W{0,3}(\d+) ?(?:/|of) ?(\d+)`)
+	// OfAttempts matches the number of an attempt, and how many a program makes.
+	OfAttempts = lazy.New(`(?i)\b(?:attempt|try|retry)\W{0,3}(\d+) ?(?:/|of) ?(\d+)`)
 	next       = lazy.New(`(?i)\b(?:go(?:ing|es)?|carr(?:y|ies|ying)|keep(?:s|ing)?) on\b|\b(?:re-?)?try(?:ing)?[ .]+(?:\d|again|with|without|another|the next)|` +
 		`\bwithout (?:it|them)\b|继续|再试|重试|跳过|忽略|改用`)
 )

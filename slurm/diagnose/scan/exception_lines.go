@@ -135,11 +135,12 @@ func (e *Event) outlived(said string) bool {
 	return e != nil && e.Stack != nil && e.Stack.Chain == python.Unchained && !e.Outermost() && pattern.GoesOn(said)
 }
 
-// behind returns a line, or nothing for one that belongs to the traceback before it.
+// behind returns a line, or nothing for one that belongs only to the traceback before it: a count of attempts also tells of the next.
 func (st *stream) behind(text string) string {
 	if e := st.raised; e != nil && !e.Doubted && e.Text == st.previous && e.outlived(text) {
-		e.Doubted = true
-		return ""
+		if e.Doubted = true; !pattern.OfAttempts.MatchString(text) {
+			return ""
+		}
 	}
 	return text
 }
