@@ -12,7 +12,7 @@ import (
 // or as many exceptions ended processes of the launcher as it says failed. Another process must have ended for a reason of its
 // own, which is not the same error: a program may report its error and then fail once more as it leaves.
 func (j *job) endedOtherwise(e *scan.Event) bool {
-	if e.Stack == nil || e.Agent || e.Stack.Uncaught || e.Outermost() {
+	if e.Stack == nil || e.Agent || e.Stack.Uncaught || inThread(e) || e.Outermost() {
 		return false
 	}
 	if last := raisedFrom(e, j.events); last != nil && last.Outermost() {

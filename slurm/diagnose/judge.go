@@ -456,7 +456,7 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 				v.event, v.onlyLast = e, true
 			}
 		}
-	} else if e, ok := j.absentLauncher(v.event); ok && (class == outcome.NCCLConnection || heavy.Weight == pattern.Exited && v.event.Agent) {
+	} else if e, ok := j.absentLauncher(live, v.event); ok && class == outcome.NCCLConnection && !heavy.Agent {
 		v.class, v.event, v.others, v.laggard = outcome.UnknownExit, e, nil, &laggard{e.Rank, nil, "absent"}
 		return v, true
 	} else if e := ownExitCode(live); e != nil && class == outcome.NCCLConnection && !heavy.Agent {

@@ -77,44 +77,48 @@ func (j *job) silentNode(live []*scan.Event) (*scan.Event, string) {
 	return silent, "unprefixed"
 }
 
-// absentLauncher returns a line of others as one of the only launcher that reported nothing, nor did its ranks, where another one
-// waited for it in vain: torch's launchers wait for each other before they leave. If it started one rank, that is the line's.
-func (j *job) absentLauncher(like *scan.Event) (*scan.Event, bool) {
-	waited := slices.ContainsFunc(j.events, func(e *scan.Event) bool { return e.Stack.Has("_exit_barrier") })
-	reported, firsts := map[string]bool{}, map[int]bool{}
+// absentLauncher returns a line of others as one of the only node that wrote and reported nothing, nor did its ranks, where the
+// launcher of another one waited for it in vain before it left, and all ranks that failed there complain of others: none of them
+// was the first to leave. If each launcher started one rank, that is the line's.
+func (j *job) absentLauncher(live []*scan.Event, like *scan.Event) (*scan.Event, bool) {
+	waited, complaints := false, 0
+	for _, e := range live {
+		waited = waited || e.Stack.Has("_exit_barrier") && waitedForOthers.MatchString(e.Text)
+		if misses(e) && e.Class != outcome.UnknownExit {
+			complaints++
+		}
+	}
+	failed, firsts, nodes := map[int]bool{}, map[int]bool{}, map[string]bool{}
 	for i, f := range j.files {
+		nodes[j.fileNode[i]] = true
+		for t := range f.LastBy {
+			nodes[t.Host] = true
+		}
 		for _, e := range f.Elastic {
 			if e.Rank >= 0 && e.Local >= 0 && !j.old[i] {
-				reported[e.Host], firsts[e.Rank-e.Local] = true, true
+				failed[e.Rank], firsts[e.Rank-e.Local] = true, true
 			}
 		}
 	}
+	for _, f := range j.files {
+		for _, e := range f.Elastic {
+			delete(nodes, e.Host)
+		}
+	}
+	delete(nodes, "")
 	_, of := j.joined()
-	_, top := j.reportedRanks()
-	per, world, first := j.mostLocal()+1, max(j.ranks(), of, top+1), 0
+	per, first := j.mostLocal()+1, 0
 	for firsts[first] {
 		first += per
 	}
 	spoke := func(e *scan.Event) bool {
 		return e.Rank >= first && e.Rank < first+per && e.Counts() && e.Weight >= pattern.Symptom
 	}
-	if !waited || len(firsts) == 0 || world != per*(len(firsts)+1) || slices.ContainsFunc(j.events, spoke) {
+	if !waited || complaints < len(failed) || len(nodes) != 1 || max(j.ranks(), of) != per*(len(firsts)+1) || slices.ContainsFunc(j.events, spoke) {
 		return nil, false
 	}
-	e, nodes := *like, map[string]bool{}
-	for i, f := range j.files {
-		nodes[j.fileNode[i]] = true
-		for t := range f.LastBy {
-			nodes[t.Host] = true
-		}
-	}
-	for _, n := range j.given.Nodes {
-		nodes[n] = true
-	}
-	maps.DeleteFunc(nodes, func(n string, _ bool) bool { return n == "" || reported[n] })
-	if e.Rank, e.Node = -1, j.nodesOfRanks()[first]; len(nodes) == 1 {
-		e.Node = slices.Collect(maps.Keys(nodes))[0]
-	}
+	e := *like
+	e.Rank, e.Node = -1, slices.Collect(maps.Keys(nodes))[0]
 	if per == 1 {
 		e.Rank = first
 	}

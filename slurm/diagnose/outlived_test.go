@@ -30,6 +30,8 @@ func TestAnExceptionWhoseProgramSaysThatItGoesOn(t *testing.T) {
 		caughtIn(oom) + "no room, attempt 2 of 5\n" + caughtIn(oom):             files,
 		"no room, attempt 5 of 5\n" + caughtIn(oom):                             oom,
 		"no room\n" + caughtIn(oom):                                             oom,
+		"no room, please try again\n" + caughtIn(oom):                           oom,
+		"从检查点继续训练\n" + caughtIn(oom):                                            oom,
 		"attempt 1 of 5\n" + diagnosetest.Raised(oom):                           oom, // a script started the program again
 		caughtIn(oom) + "trying 8 times was not enough, giving up\n":            oom,
 		"micro batch 16 does not fit, trying 8\n" + caughtIn(oom) + "loading\n": files,
@@ -76,14 +78,15 @@ func TestALauncherForWhichTheOthersWaitInVain(t *testing.T) {
 		class, node    string
 		rank           int
 	}{
-		"its ranks are many": {"6", "loading\n", left(2, 3, ""), left(4, 5, ""), outcome.UnknownExit, "gpu0", -1},
-		"it has one":         {"3", left(0, 0, ""), "loading\n", left(2, 2, ""), outcome.UnknownExit, "gpu1", 1},
+		"it has one rank":    {"3", left(0, 0, caughtIn(lostPeer)), "loading\n", left(2, 2, caughtIn(lostPeer)), outcome.UnknownExit, "gpu1", 1},
+		"nobody complains":   {"6", "loading\n", left(2, 3, ""), left(4, 5, ""), outcome.UnknownExit, "", unknown}, // one of them left first
 		"the others waited":  {"6", "loading\n", left(2, 3, caughtIn(timedOut)), left(4, 5, caughtIn(timedOut)), outcome.NCCLTimeout, "gpu0", -1},
 		"the others lost it": {"6", "loading\n", left(2, 3, caughtIn(lostPeer)), left(4, 5, caughtIn(lostPeer)), outcome.UnknownExit, "gpu0", -1},
-		"two are missing":    {"8", "loading\n", left(2, 3, ""), left(4, 5, ""), outcome.UnknownExit, "", unknown},
+		"two are missing":    {"8", "loading\n", left(2, 3, caughtIn(timedOut)), left(4, 5, caughtIn(timedOut)), outcome.NCCLTimeout, "", unknown},
+		"it has no log":      {"6", "", left(2, 3, caughtIn(timedOut)), left(4, 5, caughtIn(timedOut)), outcome.NCCLTimeout, "", unknown},
 		"nobody waited": {
-			"6", "loading\n", strings.ReplaceAll(left(2, 3, ""), "_exit_barrier", "close"),
-			strings.ReplaceAll(left(4, 5, ""), "_exit_barrier", "close"), outcome.UnknownExit, "", unknown,
+			"6", "loading\n", strings.ReplaceAll(left(2, 3, caughtIn(timedOut)), "_exit_barrier", "close"),
+			strings.ReplaceAll(left(4, 5, caughtIn(timedOut)), "_exit_barrier", "close"), outcome.NCCLTimeout, "", unknown,
 		},
 		"one of its ranks speaks": {"6", "[rank1]: " + lostPeer + "\n", left(2, 3, ""), left(4, 5, ""), outcome.NCCLConnection, "", unknown},
 	} {

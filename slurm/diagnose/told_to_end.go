@@ -10,8 +10,7 @@ import (
 // toldToEndFirst returns the line in which the launcher of one node says that a signal ends it, if nothing had failed
 // before: its ranks did not complain, and those of other launchers lost them. Slurm ends the launchers that are left by
 // SIGTERM, so another signal came from elsewhere. If srun reports exits, that of this node's task must be the first; without
-// such reports, the ranks must complain later in the same file, for two files do not tell which came first. Only a process
-// that ended closes connections: where the ranks lost some, and the signal is another one, it came first.
+// such reports, the ranks must complain later in the same file, for two files do not tell which came first.
 func (j *job) toldToEndFirst(live []*scan.Event) *scan.Event {
 	var told, first *scan.Event
 	several, byTerm := false, func(e *scan.Event) bool {
@@ -38,7 +37,7 @@ func (j *job) toldToEndFirst(live []*scan.Event) *scan.Event {
 		if !misses(e) || e.Class == outcome.UnknownExit {
 			continue
 		}
-		before := e.File == told.File && e.Off < told.Off || first == nil && e.File != told.File && (byTerm(told) || e.Class != outcome.NCCLConnection)
+		before := e.File == told.File && e.Off < told.Off || first == nil && e.File != told.File
 		if lost = true; before || sameLauncher(e, told) && !others || first != nil && j.isOn(e, first.Node) {
 			return nil
 		}

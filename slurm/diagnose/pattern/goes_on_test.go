@@ -19,6 +19,14 @@ func TestWhatALineSaysOfWhatItsProgramDoesNext(t *testing.T) {
 		"read failed, attempt 3 of 3, trying again":         false,
 		"retrying again and again, giving up":               false,
 		"rank 3: training failed":                           false,
+		"attempt 1 of 3":                                    false, // it says what comes, and not that anything failed
+		"trying 8":                                          false,
+		"training goes on from iteration 10":                false,
+		"the file is broken, please check it and try again": false,
+		"no data, cannot go on without it, exiting":         false,
+		"从检查点 1000 继续训练":                                    false,
+		"训练失败，无法继续":                                         false,
+		"数据损坏，请检查后重试":                                       false,
 		"not tried, entry 9":                                false,
 	} {
 		require.Equal(t, goes, GoesOn(text), text)
