@@ -62,7 +62,7 @@ func (j *job) wroteBefore(file int, m *scan.Mark, left *scan.Event, live []*scan
 	complaints, closings := map[int]int{}, 0 // complaints by file
 	closed := true                           // all complain of a connection that was closed: a process ended
 	for _, e := range live {
-		if misses(e) && !launcherRaised(e) && e.Class != outcome.UnknownExit {
+		if misses(e) && e.Class != outcome.UnknownExit {
 			complaints[e.File]++
 			closed = closed && e.Class == outcome.NCCLConnection
 		}

@@ -169,11 +169,11 @@ func (j *job) joined() (ranks map[int]bool, of int) {
 }
 
 // complaining returns the ranks that complain of others. It contains -1 if an exception's rank is
-// unknown. Exceptions of torch's launcher do not count.
+// unknown.
 func complaining(live []*scan.Event) map[int]bool {
 	complains := map[int]bool{}
 	for _, e := range live {
-		if misses(e) && !launcherRaised(e) && (e.Rank >= 0 || e.Kind != "") {
+		if misses(e) && (e.Rank >= 0 || e.Kind != "") {
 			complains[max(e.Rank, -1)] = true
 		}
 	}
@@ -184,14 +184,20 @@ func complaining(live []*scan.Event) map[int]bool {
 // rank waits.
 var dumpSignal = lazy.New(`(?i)\b(?:received a|flight recorder) dump signal\b`)
 
-// misses reports whether a process complains of others.
+// misses reports whether a process complains of others. A launcher's exceptions do not count.
 func misses(e *scan.Event) bool {
-	return !e.Agent && !dumpSignal.MatchString(e.Text) && (e.Weight >= pattern.Symptom && e.Weight < pattern.Death || clientsJoined.MatchString(e.Text))
+	return !e.Agent && !launcherRaised(e) && !dumpSignal.MatchString(e.Text) &&
+		(e.Weight >= pattern.Symptom && e.Weight < pattern.Death || clientsJoined.MatchString(e.Text))
 }
 
-// launcherRaised reports whether torch's launcher raised an exception.
+// launcherRaised reports whether torch's launcher raised an exception: the program of the ranks is another process.
 func launcherRaised(e *scan.Event) bool {
-	return e.Rank < 0 && strings.HasPrefix(e.Kind, "torch.distributed.elastic.")
+	return e.Rank < 0 && strings.HasPrefix(e.Kind, "torch.distributed.elastic.") || e.Stack.Has(launcherFiles...)
+}
+
+var launcherFiles = []string{
+	"torch/distributed/run.py", "torch/distributed/launch.py", "torch/distributed/launcher/", "torch/distributed/elastic/agent/",
+	"torch/distributed/elastic/rendezvous/",
 }
 
 // exitedBeforeComplaints returns the only rank that exited by itself, by a launcher's report, without a
@@ -229,7 +235,7 @@ func (j *job) unreported(live []*scan.Event) (laggard, bool) {
 	}
 	complaints, exited, beside, most, closed := 0, map[int]bool{}, false, j.mostLocal(), true
 	for _, e := range live {
-		if misses(e) && !launcherRaised(e) && e.Class != outcome.UnknownExit {
+		if misses(e) && e.Class != outcome.UnknownExit {
 			complaints++
 			closed = closed && e.Class == outcome.NCCLConnection
 		}

@@ -22,6 +22,7 @@ func (j *job) unexplained(heavy *scan.Event, left []*scan.Event) *scan.Event {
 		return nil
 	}
 	return firstEvent(left, func(e *scan.Event) bool {
-		return peerErrors.MatchString(e.Kind) && e.Stack != nil && (heavy.Class == outcome.UnknownExit || !e.Stack.Has(peerFiles...)) && !j.survived(e)
+		return peerErrors.MatchString(e.Kind) && e.Stack != nil && !e.Doubted && j.after(e) != wentOn &&
+			(heavy.Class == outcome.UnknownExit || !e.Stack.Has(peerFiles...)) && !j.survived(e)
 	})
 }

@@ -70,6 +70,23 @@ var (
 	ofAnError = lazy.New(`(?i)error|exception|fail|import|could not|unable|cannot|can't|\b(?:bad|invalid|broken|malformed|corrupt(?:ed)?)\b`)
 )
 
+// GoesOn reports whether a line right before or behind a caught exception says what failed, and that its program goes on: what it
+// does next, or that this attempt was not the last one. A line that says only what the program does now tells of no failure.
+func GoesOn(text string) bool {
+	if g := OfAttempts.FindStringSubmatch(text); g != nil {
+		return g[1] != "" && g[2] != g[3]
+	}
+	return next.MatchString(text) && !stops.MatchString(text) && !gaveUp.MatchString(text)
+}
+
+var (
+	// OfAttempts matches the number of an attempt behind what failed, and how many a program makes.
+	OfAttempts = lazy.New(`(?i)^(.*[^\s=#\[(:-].*[,;，；(] ?)?(?:attempt|try|retry)\W{0,3}(\d+) ?(?:/|of) ?(\d+)`)
+	next       = lazy.New(`(?i)[,;，；] ?(?:\w+ )?(?:(?:go(?:ing|es)|carrying|keep(?:s|ing)) on\b|(?:re)?trying (?:\d|again|with|without|another|the next)|` +
+		`.{0,4}(?:继续|再试|重试|跳过|忽略|改用))`)
+	stops = lazy.New(`(?i)\b(?:please|exiting|stopping|aborting)\b|(?:无法|不能)继续|(?:^|[^申])请|退出|停止|放弃|终止`)
+)
+
 // harmless reports whether a line says of itself that it is no failure.
 func harmless(text string) bool {
 	return harmlessTable().Match(text) != nil && !gaveUp.MatchString(text) ||

@@ -88,7 +88,7 @@ var raising = lazy.New(`^\s+(?:raise (\w+(?:Error|Exception))\(|assert )(.+)`)
 // raise adds an exception, which ends the open traceback.
 func (s *scanner) raise(st *stream, e *Event) {
 	if e.Stack = st.open; e.Stack != nil {
-		e.Doubted = e.Stack.Caught && e.Stack.Chain == python.Unchained
+		e.Doubted = e.Stack.Chain == python.Unchained && e.Stack.Caught || e.outlived(st.above)
 		switch {
 		case e.Stack.Logged, e.Stack.Chain == python.Unchained && st.didWithout(e),
 			e.Stack.Chain != python.Unchained && st.raised != nil && st.raised.Form == pattern.Report:
@@ -128,6 +128,21 @@ func (s *scanner) raise(st *stream, e *Event) {
 		s.stopped(e)
 	}
 	st.open, st.previous, st.above, st.block = nil, e.Text, "", nil
+}
+
+// outlived reports whether an exception was caught, and a line right before or behind its traceback says that the program goes on.
+func (e *Event) outlived(said string) bool {
+	return e != nil && e.Stack != nil && e.Stack.Chain == python.Unchained && !e.Outermost() && pattern.GoesOn(said)
+}
+
+// behind returns a line, or nothing for one that belongs only to the traceback before it: a count of attempts also tells of the next.
+func (st *stream) behind(text string) string {
+	if e := st.raised; e != nil && !e.Doubted && e.Text == st.previous && e.outlived(text) {
+		if e.Doubted = true; !pattern.OfAttempts.MatchString(text) {
+			return ""
+		}
+	}
+	return text
 }
 
 // unsay removes the lines of an irrelevant traceback from the file's last lines.

@@ -254,6 +254,7 @@ func TestWhichRanksRecordAnExceptionFollows(t *testing.T) {
 		"of a message without error":         {"rank 2: no error\n" + inStep("KeyError: 'a'"), by{}},
 		"of a message on a file":             {"rank 2: the error file is /tmp/e\n" + inStep("KeyError: 'a'"), by{}},
 		"of a plain message":                 {"rank 2: training begins\n" + inStep("KeyError: 'a'"), by{}},
+		"of one in Chinese":                  {"rank 2：训练失败\n" + inStep("KeyError: 'a'"), by{"2", 0}},
 		"of a failure that names a rank":     {"lost rank 2: training failed\n" + inStep("KeyError: 'a'"), by{}},
 		"an error of no rank":                {"ERROR it failed\n" + inStep("KeyError: 'a'"), by{}},
 		"the module's, below an error":       {"[rank 2/4 gpu1] ERROR it failed\n" + module, by{"2", 4}},

@@ -495,5 +495,5 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 	if e := st.raised; e != nil && e.Text == st.previous && e.Text == e.Kind+":" && len(s.Events) == n && strings.Trim(text, drawn) != "" {
 		e.Text, e.Raw = e.Text+" "+strings.TrimSpace(text), e.Raw+" "+strings.TrimSpace(text) // the message begins on its own line
 	}
-	st.previous, st.last = text, Mark{Off: off, Text: raw, At: s.now, Tag: t}
+	st.previous, st.last = st.behind(text), Mark{Off: off, Text: raw, At: s.now, Tag: t}
 }

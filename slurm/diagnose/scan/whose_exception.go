@@ -71,7 +71,7 @@ func (st *stream) ofChild(e *Event) {
 // rankField matches a logger's field with the writer's rank: "[rank 2/4 gpu1] ERROR", "| rank=1 |"; or a message that
 // begins with the rank and ends with the failure, as one that tells how it goes on does not: "rank 4: training failed".
 var rankField = lazy.On("rank|Rank|RANK", `(?i)^(?:.{0,60}[\[(|<] ?(?:global[ _-]?)?rank[ :=]{0,2}(\d{1,6})(?: ?(?:/|of) ?(\d{1,6}))?(?:[ ,;][^\]\[)(|>]{0,40})? ?[\])|>]`+
-	`|(?:.{0,80}[-:|>\]] ?)?rank[ =]?(\d{1,6}): (?:[^,;:]{0,60} )?failed[.:!]?$)`)
+	`|(?:.{0,80}[-:|>\]] ?)?rank[ =]?(\d{1,6})[:：] ?(?:(?:[^,;:]{0,60} )?failed|[^,;:，；：]{0,60}失败)[.:!。！：]?$)`)
 
 // complains matches the levels of records below which a logger writes an exception.
 var complains = lazy.New(`(?i)\b(?:error|critical|fatal|warn(?:ing)?|exception)\b`)
