@@ -15,6 +15,9 @@ func TestMarksBehindALogger(t *testing.T) {
 		"[default1]:2026-06-11 10:09:00,123 - megatron.training - INFO - ": outcome.Success,
 		"[default1]:INFO:megatron.training:":                               outcome.Success,
 		"[default1]:2026-06-11 10:09:00,123 [rank 3] INFO: ":               outcome.Success,
+		"[default1]:I 1127 20:38:30 [rank 0/4] ":                           outcome.Success,
+		"[default1]:[rank 0] ":                                             outcome.Success,
+		"[default1]:E 1127 20:38:30 [rank 0/4] not ":                       outcome.UserException,
 		"[default1]:2026-06-11 10:09:00,123 - train - ERROR - not yet ":    outcome.UserException,
 	} {
 		log := "[default0]:Traceback (most recent call last):\n[default0]:  File \"/w/t.py\", line 4, in misc\n[default0]:    x[k]\n" +
