@@ -26,3 +26,12 @@ func TestMarksBehindALogger(t *testing.T) {
 		require.Equal(t, class, r.Class, "%q: %s", prefix, r.RootLine)
 	}
 }
+
+// What the ranks had printed before may reach the log only when they leave, behind the mark of the end.
+func TestSetUpThatArrivesBehindTheEnd(t *testing.T) {
+	const prefix = "0: I 1127 20:39:06 [rank 0/4] "
+	step := prefix + "iteration {n}/ 9 | elapsed time per iteration (ms): 56.1 | lm loss: 6.2E+00 |\n"
+	late := "0: [default0]:  train_iters ................................. 9\n0: [default0]:> initializing torch distributed ...\n"
+	require.Equal(t, outcome.Success, diagnosetest.Old(t, diagnosetest.Rounds(9, step)+prefix+"[after training is done]\n"+late).Class)
+	require.NotEqual(t, outcome.Success, diagnosetest.Old(t, diagnosetest.Rounds(8, step)+late).Class)
+}

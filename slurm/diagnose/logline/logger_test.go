@@ -19,8 +19,10 @@ func TestCutLogger(t *testing.T) {
 			require.Equal(t, said, logline.CutLogger(prefix+said), "%q", prefix)
 		}
 	}
-	for _, line := range []string{"ERROR: [after training is done]", `say("INFO: [after training is done]")`, "INFORMATION: [after training is done]",
-		"E 1127 20:38:30 [rank 0/4] [after training is done]", "[rank 0] [ERROR] [after training is done]", "[exiting program at iteration 9]"} {
+	for _, line := range []string{
+		"ERROR: [after training is done]", `say("INFO: [after training is done]")`, "INFORMATION: [after training is done]",
+		"E 1127 20:38:30 [rank 0/4] [after training is done]", "[rank 0] [ERROR] [after training is done]", "[exiting program at iteration 9]",
+	} {
 		require.True(t, strings.HasSuffix(line, logline.CutLogger(line)))
 		require.NotRegexp(t, `^\[after`, logline.CutLogger(line))
 	}
