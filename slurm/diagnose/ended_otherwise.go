@@ -87,8 +87,7 @@ func killedAlone(e *scan.Event) bool {
 
 // othersCrashed reports whether launchers say that the rank of an exception ended by a signal; or that one signal ended processes, and
 // that all the others, which lost them, left with the same code, or that there are none: nothing is left that the exception ended.
-// Python leaves with 1 after an exception, so that this tells of it only if its rank is unknown; and the system may kill a process
-// that was in nobody's way, so that beside SIGKILL others must have left with a code of their program's own.
+// Python leaves with 1 after an exception, so that this code tells only of one of an unknown rank. SIGKILL may come after it.
 func (j *job) othersCrashed(e *scan.Event) bool {
 	signals, codes, left, ended := map[int]bool{}, map[int]bool{}, map[int]bool{}, 0
 	byRank := slices.ContainsFunc(j.events, func(o *scan.Event) bool { return o.Agent && o.Exit != 0 && o.Rank >= 0 })
@@ -108,10 +107,15 @@ func (j *job) othersCrashed(e *scan.Event) bool {
 			signals[o.Exit], ended = true, ended+max(1, len(o.Tasks))
 		}
 	}
-	if len(signals) != 1 || len(codes) > 1 || len(codes) == 0 && ended < 2 || len(codes) == 1 && len(left) < 2 {
+	switch {
+	case len(signals) != 1 || len(codes) > 1:
 		return false
+	case len(codes) == 0:
+		return ended > 1 && !signals[-9]
+	case codes[1]:
+		return len(left) > 1 && e.Rank < 0 && !signals[-9]
 	}
-	return !codes[1] && (e.Rank < 0 || left[e.Rank] || len(codes) == 0 && !signals[-9]) || e.Rank < 0 && !signals[-9]
+	return len(left) > 1 && (e.Rank < 0 || left[e.Rank])
 }
 
 // crashed reports whether an exit code is that of a signal which no launcher sends, and neither Python nor PyTorch after an
