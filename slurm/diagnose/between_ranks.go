@@ -87,11 +87,14 @@ func (j *job) blameMissing(v *verdict, live []*scan.Event) {
 	}
 }
 
-// reportedBefore reports whether a launcher reported a failed process before a rendezvous error. The
+// reportedBefore reports whether a launcher reported a failed process before a rendezvous error, in the same attempt. The
 // launcher that hosts the store ends with its process, and the store with it.
 func (j *job) reportedBefore(e *scan.Event) bool {
 	for i, f := range j.files {
 		for _, failed := range f.Elastic {
+			if slices.ContainsFunc(j.earlier, func(o *scan.Event) bool { return o.File == i && o.Off >= failed.Off }) {
+				continue
+			}
 			if i == e.File && failed.Off < e.Off || i != e.File && !failed.At.IsZero() && e.When().Sub(failed.At) > skew {
 				return true
 			}

@@ -23,12 +23,20 @@ func TestAProcessThatASignalEndedDidNotEndByAnException(t *testing.T) {
 		}
 		return log
 	}
+	usr1 := func(node string, task int) string {
+		return fmt.Sprintf("srun: error: %s: task %d: User defined signal 1\n", node, task)
+	}
 	for name, c := range map[string]struct {
 		log, class string
 	}{
 		"a bus error":                    {caught + all(1, -7, 1), outcome.ShmBusError},
 		"SIGUSR1":                        {caught + all(21, -10, 21), outcome.UnknownExit},
 		"an abort":                       {caught + all(1, -6, 1), outcome.UserException},
+		"SIGKILL, the others lost it":    {caught + all(19, -9, 19), outcome.HostOOM},
+		"SIGKILL beside an exception":    {caught + all(1, -9, 1), outcome.UserException},
+		"SIGUSR1 to all tasks of srun":   {caught + usr1("gpu1", 0) + usr1("gpu2", 1), outcome.UnknownExit},
+		"SIGUSR1 to one of them":         {caught + usr1("gpu1", 0), outcome.UserException},
+		"SIGUSR1, and one left":          {caught + usr1("gpu1", 0) + usr1("gpu2", 1) + "srun: error: gpu3: task 2: Exited with exit code 1\n", outcome.UserException},
 		"others left each with another":  {caught + all(1, -7, 3), outcome.UserException},
 		"the exception left its program": {diagnosetest.Raised("KeyError: 'loss'") + all(1, -7, 1), outcome.UserException},
 	} {
@@ -51,4 +59,28 @@ func TestAChainOfExceptionsAmongPeersThatLeaveWithAnotherCode(t *testing.T) {
 	}
 	r := diagnosetest.Old(t, log)
 	require.Equal(t, outcome.UserException, r.Class, r.RootLine)
+}
+
+// Every step needs all ranks: while the job makes steps, no rank has died of an exception.
+func TestStepsUntilSlurmEndsTheJob(t *testing.T) {
+	const (
+		step   = " [2026-06-11 10:00:0{n}.441329] iteration        {n}/     600 | elapsed time per iteration (ms): 934.6 | lm loss: 6.2E+00 |\n"
+		cancel = "slurmstepd-gpu1: error: *** JOB 9 ON gpu1 CANCELLED AT 2026-06-11T10:0%d:07 ***\n"
+		ended  = "srun: error: gpu1: tasks 0-1: Terminated\nsrun: error: gpu2: tasks 2-3: Terminated\n"
+	)
+	caught := strings.Replace(diagnosetest.Raised("KeyError: 'loss'"), "<module>", "misc", 1)
+	for name, c := range map[string]struct {
+		raised, slurm string
+		class         string
+	}{
+		"steps until the end":          {caught, fmt.Sprintf(cancel, 0) + ended, outcome.SlurmCancelled},
+		"no steps for minutes":         {caught, fmt.Sprintf(cancel, 3) + ended, outcome.UserException},
+		"a process left":               {caught, fmt.Sprintf(cancel, 0) + "srun: error: gpu1: task 1: Exited with exit code 1\n", outcome.UserException},
+		"it left its program":          {diagnosetest.Raised("KeyError: 'loss'"), fmt.Sprintf(cancel, 0) + ended, outcome.UserException},
+		"only the step was cancelled":  {caught, strings.Replace(fmt.Sprintf(cancel, 0), "JOB 9", "STEP 9.0", 1) + ended, outcome.UserException},
+		"raised when the steps ceased": {"2026-06-11 10:00:06,900 loading\n" + caught, fmt.Sprintf(cancel, 0) + ended, outcome.UserException},
+	} {
+		r := ofFolder(t, map[string]string{"train-9-1.log": c.raised, "train-9-3.log": diagnosetest.Rounds(6, step), "slurm-9.out": c.slurm})
+		require.Equal(t, c.class, r.Class, "%s: %s", name, r.RootLine)
+	}
 }

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"slices"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
@@ -18,7 +19,7 @@ func (j *job) endedOtherwise(e *scan.Event) bool {
 	if last := raisedFrom(e, j.events); last != nil && last.Outermost() {
 		return false
 	}
-	if j.othersCrashed(e) {
+	if j.othersCrashed(e) || j.steppedUntilEnd(e) {
 		return true
 	}
 	by, failed := launcher{e.File, e.Tag.Label}, map[int]bool{}
@@ -45,6 +46,23 @@ func (j *job) endedOtherwise(e *scan.Event) bool {
 	return reason && (later || ended > 0 && ended >= len(failed))
 }
 
+// steppedUntilEnd reports whether the ranks made steps after an exception until Slurm ended the whole job, when no process had
+// left by itself. Every step needs all ranks, so that none had died of the exception.
+func (j *job) steppedUntilEnd(e *scan.Event) bool {
+	var end time.Time
+	for _, o := range j.events {
+		if o.Agent && o.Exit != 0 && o.Exit != -9 && !scan.ToldToEnd(o.Exit) {
+			return false
+		}
+		if at := o.When(); scan.IsEnd(o.Class) && !o.StepOnly() && o.Kind == "" && !at.IsZero() && (end.IsZero() || at.Before(end)) {
+			end = at
+		}
+	}
+	usual, _ := j.pace()
+	from := end.Add(-skew - doubtFactor*usual)
+	return !end.IsZero() && slices.ContainsFunc(j.lastReports(), func(at time.Time) bool { return at.After(from) && !at.Before(e.Before) })
+}
+
 // raisedFrom returns the exception that a process raised from another one, or nil.
 func raisedFrom(e *scan.Event, events []*scan.Event) *scan.Event {
 	o := firstEvent(events, func(o *scan.Event) bool { return o.File == e.File && o.Tag == e.Tag && o.Off > e.Off })
@@ -67,25 +85,37 @@ func killedAlone(e *scan.Event) bool {
 	return e.Agent && e.Rank >= 0 && slices.Contains(deaths, e.Class) && e.Exit != -6 && e.Exit != 134
 }
 
-// othersCrashed reports whether launchers say that the rank of an exception ended by a signal; or, if its rank is unknown, that a
-// signal ended processes, and that all the others, which lost them, left with the same code: nothing is left that the
-// exception ended.
+// othersCrashed reports whether launchers say that the rank of an exception ended by a signal; or that one signal ended processes, and
+// that all the others, which lost them, left with the same code, or that there are none: nothing is left that the exception ended.
+// Python leaves with 1 after an exception, so that this code tells only of one of an unknown rank. SIGKILL may come after it.
 func (j *job) othersCrashed(e *scan.Event) bool {
-	signals, codes, left := map[int]bool{}, map[int]bool{}, map[int]bool{}
+	signals, codes, left, ended := map[int]bool{}, map[int]bool{}, map[int]bool{}, 0
+	byRank := slices.ContainsFunc(j.events, func(o *scan.Event) bool { return o.Agent && o.Exit != 0 && o.Rank >= 0 })
 	for _, o := range j.events {
-		if !o.Agent || o.Rank < 0 || o.Exit == 0 || len(o.Tasks) > 1 || scan.ToldToEnd(o.Exit) {
-			continue
+		if !o.Agent || o.Exit == 0 || scan.ToldToEnd(o.Exit) || o.Rank < 0 && (byRank || len(o.Tasks) == 0) {
+			continue // a task that is a launcher leaves as its ranks make it
 		}
 		switch {
-		case !crashed(o.Exit):
-			codes[o.Exit], left[o.Rank] = true, true
-		case o.Rank == e.Rank:
+		case o.Exit == -9 && len(o.Tasks) > 0: // Slurm kills the tasks that are left
+		case !crashed(o.Exit) && o.Exit != -9:
+			if codes[o.Exit] = true; o.Rank >= 0 {
+				left[o.Rank] = true
+			}
+		case o.Rank >= 0 && o.Rank == e.Rank && o.Exit != -9:
 			return true
 		default:
-			signals[o.Exit] = true
+			signals[o.Exit], ended = true, ended+max(1, len(o.Tasks))
 		}
 	}
-	return e.Rank < 0 && len(signals) == 1 && len(codes) == 1 && len(left) > 1
+	switch {
+	case len(signals) != 1 || len(codes) > 1:
+		return false
+	case len(codes) == 0:
+		return ended > 1 && !signals[-9]
+	case codes[1]:
+		return len(left) > 1 && e.Rank < 0 && !signals[-9]
+	}
+	return len(left) > 1 && (e.Rank < 0 || left[e.Rank])
 }
 
 // crashed reports whether an exit code is that of a signal which no launcher sends, and neither Python nor PyTorch after an

@@ -71,3 +71,19 @@ func TestALauncherToldToEndInOneLog(t *testing.T) {
 		require.Equal(t, c.class, r.Class, "%s: %s: %s", name, r.Why, r.RootLine)
 	}
 }
+
+// Ranks that wait in vain for one that never joins, in each of several attempts: a report on an earlier attempt is no death in the last.
+func TestARankThatNeverJoinsInAnyAttempt(t *testing.T) {
+	attempt := func(pid string) (log string) {
+		for _, local := range []string{"0", "1", "3"} {
+			log += of("[default"+local+"]:", "worker "+local+" ends\n"+caughtIn("RuntimeError: Socket Timeout"))
+		}
+		return log + "WARNING:torch.distributed.elastic.multiprocessing.api:Sending process 7 closing signal SIGTERM\n" +
+			"ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0 (pid: " + pid + ") of binary: /usr/bin/python3\n"
+	}
+	last := attempt("73") + exitedWith("gpu1", 1, 0, 1) + "srun: error: gpu1: task 0: Exited with exit code 1\n"
+	for _, log := range []string{last, attempt("71") + attempt("72") + last} {
+		r := diagnosetest.Old(t, log)
+		require.Equal(t, outcome.Rendezvous, r.Class, r.RootLine)
+	}
+}

@@ -38,3 +38,19 @@ func TestMpirunsLabelsAreRanks(t *testing.T) {
 	list := "jobs:\n[1] 4711\n[2] 4712\n" + strings.Repeat("step 1 loss 2.5\n", 9) + diagnosetest.Raised("KeyError: 'rope'")
 	require.Nil(t, diagnosetest.Text(t, list).RootRank)
 }
+
+// mpirun's own tag stands before the lines of the process that it started, which may be a rank or the launcher of several.
+func TestMpirunsTagOfALauncherIsNoRank(t *testing.T) {
+	log := func(task string) string {
+		text := diagnosetest.Raised("OSError: [Errno 37] No locks available") +
+			"ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 1 (pid: 4712) of binary: /usr/bin/python3\n" +
+			"Root Cause (first observed failure):\n[0]:\n" +
+			"  time      : 2026-11-23_10:00:05\n  host      : gpu3\n  rank      : 5 (local_rank: 1)\n  exitcode  : 1 (pid: 4712)\n"
+		return task + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+task) + "\n"
+	}
+	r := diagnosetest.Text(t, log("[1,2]<stderr>:"))
+	require.NotNil(t, r.RootRank)
+	require.Equal(t, 5, *r.RootRank)
+	require.Equal(t, "gpu3", *r.RootNode)
+	require.Equal(t, diagnosetest.Verdict("", diagnosetest.Text(t, log("2: "))), diagnosetest.Verdict("", r))
+}

@@ -121,7 +121,7 @@ func (j *job) nodesOfTasks() map[int]string {
 	}
 	for _, e := range j.events {
 		for _, t := range e.Tasks {
-			nodes[t] = e.Node
+			nodes[t] = cmp.Or(e.Node, nodes[t]) // mpirun does not name it
 		}
 	}
 	delete(nodes, -1) // from lines without a label

@@ -18,7 +18,7 @@ func (j *job) slurmEnd(live []*scan.Event) (verdict, bool) {
 	var best *scan.Event
 	for _, e := range live {
 		if !scan.IsEnd(e.Class) || e.Class == outcome.SlurmCancelled && j.failedBefore(e, live) || e.Class == outcome.SlurmTimeLimit && stuck ||
-			e.StepOnly() && (j.slurmCompleted() && j.files[e.File].DoneBefore(e) || j.endedByScript(e)) ||
+			e.StepOnly() && (j.slurmCompleted() && (j.finished() || j.files[e.File].DoneBefore(e)) || j.endedByScript(e)) ||
 			j.after(e) == wentOn && (e.Kind != "" || e.Class != outcome.SlurmNodeFail) {
 			continue
 		}

@@ -3,6 +3,7 @@ package diagnose_test
 import (
 	"testing"
 
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/stretchr/testify/require"
@@ -32,4 +33,9 @@ func TestAStepThatTheScriptEndsAfterTheTraining(t *testing.T) {
 		r := diagnosetest.Old(t, c.log)
 		require.Equal(t, c.class, r.Class, "%s: %s: %s", name, r.Why, r.RootLine)
 	}
+
+	// Slurm says that the script went through, however late the step ended.
+	completed := diagnose.Context{JobState: "COMPLETED", ExitCode: "0:0"}
+	require.Equal(t, outcome.Success, diagnosetest.With(t, steps+done+forced+late+killed, completed).Class)
+	require.Equal(t, outcome.SlurmCancelled, diagnosetest.With(t, steps+forced+step+killed, completed).Class)
 }

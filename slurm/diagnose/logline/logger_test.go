@@ -1,6 +1,7 @@
 package logline_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
@@ -13,11 +14,16 @@ func TestCutLogger(t *testing.T) {
 			"", "INFO: ", "[INFO] ", "INFO:megatron.training:", "2026-06-11 10:00:00,123 - megatron.training - INFO - ",
 			"2026-06-11 10:00:00,123 [rank 0] INFO: ", "[2026-06-11 10:00:00] [INFO] [training.py:12] ",
 			"2026-06-11 10:00:00.123 | INFO     | megatron.training:train:12 - ", "[2026-06-11 10:00:00,123][megatron.training][INFO] - ",
+			"I 1127 20:38:30 [rank 0/4] ", "I1127 20:38:30.123456 4711 train.cc:12] ", "[rank 0] ", "[2026-06-11 10:00:00] (rank 3) ", "10:00:00.5 ",
 		} {
 			require.Equal(t, said, logline.CutLogger(prefix+said), "%q", prefix)
 		}
 	}
-	for _, line := range []string{"ERROR: [after training is done]", `say("INFO: [after training is done]")`, "INFORMATION: [after training is done]"} {
-		require.Equal(t, line, logline.CutLogger(line))
+	for _, line := range []string{
+		"ERROR: [after training is done]", `say("INFO: [after training is done]")`, "INFORMATION: [after training is done]",
+		"E 1127 20:38:30 [rank 0/4] [after training is done]", "[rank 0] [ERROR] [after training is done]", "[exiting program at iteration 9]",
+	} {
+		require.True(t, strings.HasSuffix(line, logline.CutLogger(line)))
+		require.NotRegexp(t, `^\[after`, logline.CutLogger(line))
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 )
 
-// A Tag is what launchers wrote before a line: Label is srun --label's task, Local torchrun's local
-// rank, Rank the global rank of PyTorch or mpirun; each is -1 where the line has none. Host is the node
-// that pdsh and similar tools write.
+// A Tag is what launchers wrote before a line: Label is the task of srun --label or mpirun, which may be a rank
+// or the launcher of several, Local torchrun's local rank, Rank PyTorch's global rank; each is -1 where the line
+// has none. Host is the node that pdsh and similar tools write.
 type Tag struct {
 	Label, Local, Rank int
 	Host               string
@@ -47,7 +47,9 @@ func CutTag(line string) (Tag, string) {
 		case name == "rank":
 			t.Rank = a
 			rest = strings.TrimPrefix(rest, " ")
-		case b >= 0: // torchrun's template "[role3|11]:" or mpirun's "[1,11]<stderr>:"
+		case b >= 0 && name == "": // mpirun's "[1,11]<stderr>:"
+			t.Label = b
+		case b >= 0: // torchrun's template "[role3|11]:"
 			t.Rank = b
 		default:
 			t.Local = a

@@ -52,13 +52,13 @@ func TestTimesOfLinesAreRead(t *testing.T) {
 }
 
 func TestTimesBeforeTagsAreCut(t *testing.T) {
-	for line, rank := range map[string]int{
+	for line, task := range map[string]int{
 		"Sat Dec 19 22:18:14 2026[1,3]<stderr>:ValueError: odd":    3, // mpirun --timestamp-output --tag-output
 		"2026-06-02T16:13:40.100Z: [1,12]<stderr>:ValueError: odd": 12,
 		"[5]<stderr>:ValueError: odd":                              5, // horovodrun
 	} {
 		tagged, text := logline.CutTag(line)
-		require.Equal(t, rank, tagged.Rank)
+		require.Equal(t, task, tagged.Label)
 		require.Equal(t, "ValueError: odd", text)
 	}
 	_, text := logline.CutTag("Sat Dec 19 22:18:14 2026 [a] b")

@@ -392,19 +392,10 @@ func (s *scanner) exited(t logline.Tag, g []string, text, raw string, off int64)
 
 var exitCode = lazy.New(`[Ee]xited with exit code (\d+)|[Ee]xit(?:ed with)? (?:code|status):? (\d+)`)
 
-// deaths are srun's words for tasks that a signal ended, as in strsignal(3).
-var deaths = []struct {
-	words, class string
-	weight, exit int
-}{
-	{"out of memory", outcome.HostOOM, pattern.Fact - 1, -9},
-	{"killed", outcome.HostOOM, pattern.Death, -9},
-	{"segmentation fault", outcome.Segfault, pattern.Death + 6, -11},
-	{"bus error", outcome.ShmBusError, pattern.Death + 6, -7},
-	{"floating point", outcome.Segfault, pattern.Death + 5, -8},
-	{"illegal instruction", outcome.Segfault, pattern.Death + 5, -4},
-	{"aborted", outcome.Segfault, pattern.Aborted, -6},
-	{"terminated", outcome.UnknownExit, pattern.Symptom, -15},
+// deaths are srun's words for the signals that ended tasks, as in strsignal(3).
+var deaths = map[string]int{
+	"killed": 9, "segmentation fault": 11, "bus error": 7, "floating point": 8, "illegal instruction": 4, "aborted": 6, "terminated": 15,
+	"user defined signal 1": 10, "user defined signal 2": 12,
 }
 
 // taskEnded records srun's report on tasks that ended by a signal, named as in strsignal(3), or with an
@@ -421,11 +412,15 @@ func (s *scanner) taskEnded(node string, tasks []int, how string, t logline.Tag,
 		return true
 	}
 	class, weight, exit := outcome.UnknownExit, pattern.Symptom, 0
-	for _, d := range deaths {
-		if strings.HasPrefix(strings.ToLower(how), d.words) {
-			class, weight, exit = d.class, d.weight, d.exit
-			break
+	how = strings.ToLower(how)
+	for words, signal := range deaths {
+		if strings.HasPrefix(how, words) {
+			exit = -signal
+			class, weight = exitClass(exit)
 		}
+	}
+	if strings.HasPrefix(how, "out of memory") {
+		class, weight, exit = outcome.HostOOM, pattern.Fact-1, -9
 	}
 	s.Failed = &Mark{Off: off, Text: raw, At: s.now, Tag: t}
 	first := len(tasks) == 1 && ToldToEnd(exit) && !slices.ContainsFunc(s.Events, EndsJob) // nothing had ended the step yet
