@@ -139,6 +139,8 @@ func (f *Facts) Ending() (e Ending) {
 			switch {
 			case raised, strings.Contains(text, python.Header), strings.HasPrefix(strings.TrimLeft(text, " "), `File "`), Killed.MatchString(text):
 				return Ending{Sure: true}
+			case (closes(text) || onlyTime.MatchString(text) || f.saysEnd(m, text)) && failedBefore(last[:k]):
+				return Ending{Sure: true} // the script says that it is at its end
 			// With "set -x", a shell shows the script's next command when the one before it has returned.
 			case strings.HasPrefix(text, "+ ") && !leavesFailed.MatchString(text) && f.reachedTotal():
 				return Ending{Said: true, Sure: true}
@@ -146,7 +148,7 @@ func (f *Facts) Ending() (e Ending) {
 				k > 0 && noneFailed.MatchString(text) && somePassed.MatchString(last[k-1].Text),
 				(score.MatchString(text) && !tellsOfRound(text) && !(e.Short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
 					!f.repeats(m, text) && !f.inRow(m.Tag, text):
-				return Ending{Said: !(closes(text) || onlyTime.MatchString(text)) || !failedBefore(last[:k]), Sure: true}
+				return Ending{Said: true, Sure: true}
 			case heads.MatchString(text):
 				e.Said, e.Full, amid = false, false, true
 			case doneWords.MatchString(text) && f.saysEnd(m, text) && f.onlyOnce(m.Tag, text): // onlyOnce looks at every form
@@ -177,10 +179,15 @@ func (f *Facts) Ending() (e Ending) {
 	return e
 }
 
-// failedBefore reports whether the last line before those with which a script ends tells of a failure.
+// failedBefore reports whether the last line before those with which a script ends tells of a failure, or is one of a traceback.
 func failedBefore(lines []Mark) bool {
+	amid := false // in the code of a frame
 	for _, m := range slices.Backward(lines) {
-		if _, text := logline.CutTag(m.Text); !closes(text) && !onlyTime.MatchString(text) {
+		_, text := logline.CutTag(m.Text)
+		if _, _, raised := python.ParseException(text, false); raised || strings.HasPrefix(text, `  File "`) || Killed.MatchString(text) {
+			return true
+		}
+		if amid = amid || strings.HasPrefix(text, "    "); !amid && !closes(text) && !onlyTime.MatchString(text) {
 			return lastFailed(text) && reports(text) && pattern.FormOf(text) < pattern.Report
 		}
 	}
@@ -261,7 +268,8 @@ var timeLeft = lazy.On("eta|ETA|emaining", `(?i)\b(?:eta|remaining(?: time)?)\b 
 var heads = lazy.New(`^\s*[A-Z]\w*(?: \w+){0,5}:\s*$`)
 
 // lastAct matches announcements of a program that has done its work.
-var lastAct = lazy.New(`(?i)\b(?:saving|exiting|stopping)\b|\b(?:push|copy|upload|sync)ing\b.*\b(?:results?|outputs?|artifacts?|git\w*|hub)\b`)
+var lastAct = lazy.New(`(?i)\b(?:saving|exiting|stopping|(?:deactivat|clos|shutt|releas|terminat|disconnect)ing|cleaning up)\b|` +
+	`\b(?:push|copy|upload|sync)ing\b.*\b(?:results?|outputs?|artifacts?|git\w*|hub)\b`)
 
 // lastBreath matches messages of a process that ends by itself: the interpreter destroys its
 // communicators when it exits. They are aborted after an exception too, but then the exception is in
@@ -281,10 +289,13 @@ var Killed = lazy.New(`^(?:\S+: line \d+: +\d+ |\[?[\d-]+[ T][\d:.,]+(?:Z|[+-][\
 // ready matches the beginnings of words for preparations.
 const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|start|open|log(?:ged|in)|authenticat|download|fetch|mount|pars|read|restor|resolv|push|upload)`
 
-// unfinished matches words that negate the words of an end beside them.
-var unfinished = lazy.New(`(?i)(?:(?:\bnot|n't|\bnever)[ -]?(?:yet |been |be |fully )*|\bun-?|\bin-?)(?:done|finish(?:ed)?|complete\w*|success\w*|saved|written)\b|` +
-	`\b(?:will|would|to|can|should) be\b|\bpartial\b|` +
-	`\b(?:start-?up|warm-?up|set-?up|initiali[sz]ation) (?:complete|done|finish)|` +
+// denied matches words of an end with one that negates them.
+var denied = lazy.New(`(?i)(?:(?:\b(?:not|never|nothing|none|unable|fail(?:ed|s)?|no \w+)|n['’]t)(?:[ -]\w+){0,3}[ -]|\bun-?|\bin-?)` +
+	`(?:done|finish(?:ed)?|complete\w*|succe(?:ss\w*|ed(?:ed)?)|saved|written)\b|(?:没有?|未)(?:能够?|被|成功|全部|正常|顺利)*(?:完成|结束|成功|保存|跑完|通过)`)
+
+// unfinished matches other words that take back the words of an end beside them.
+var unfinished = lazy.New(`(?i)` +
+	`\b(?:will|would|to|can|should) be\b|\bpartial\b|\b(?:start-?up|warm-?up|set-?up|initiali[sz]ation) (?:complete|done|finish)|` +
 	`\b` + ready + `\w*(?: [\w.-]+){0,3} success(?:ful(?:ly)?)?\b|` +
 	`\b(?:successfully|finished|done|completed?) ` + ready + `|(?-i:^Done \(t=[\d.]+s\))|` + // pycocotools, about an index
 	`<All keys matched successfully>|` + // load_state_dict
@@ -336,7 +347,7 @@ func (s *scanner) allDone(t logline.Tag, text string, off int64, h pattern.Hits)
 		s.whole = nil // what was said of a part before is of one now, too
 		return
 	}
-	if account := accounted.MatchString(text); account || s.matches(whole, text) && !ofRound.MatchString(text) && !badEnd.MatchString(text) &&
+	if account := accounted.MatchString(text); account || s.matches(whole, text) && !takenBack(text) &&
 		!ErrorLevel.MatchString(text[:min(len(text), 160)]) {
 		ran := s.Ran
 		s.whole, s.wholeAt, s.wholeOff, s.wholeTold, s.accounted = &ran, s.now, off, s.told, account
@@ -393,13 +404,18 @@ var rowOf = lazy.New(`^(?:\d+ {2,}\S.*  .*| {2,}\S+ {2,}\S.*|\[\d+ rows x \d+ co
 	`| \d+ files? changed, .*| (?:rewrite|create mode|delete mode|mode change|rename) \S.*)$`)
 
 // talk returns the last lines without what a trap wrote, rows of data frames, shell prompts, bars of files that were transferred,
-// PyTorch's warnings about processes that exit one after the other, and MLPerf's records of anything but the end of the run.
+// Python's warnings with their lines of code, which it writes at any end, PyTorch's about processes that exit one after the other,
+// MLPerf's records of anything but the end of the run, and a time that stands alone, unless the script began with one.
 func (f *Facts) talk() (lines []Mark) {
+	warned := false
 	for _, m := range f.Last {
 		if f.trap.ran(f.told) && m.told > f.trap.at {
 			break
 		}
-		if _, text := logline.CutTag(m.Text); !rowOf.MatchString(text) && !prompt.MatchString(text) && !transferred.MatchString(text) &&
+		_, text := logline.CutTag(m.Text)
+		warned = pythonWarns.MatchString(text) || warned && strings.HasPrefix(text, "  ")
+		if !warned && !(f.clockedIn == 0 && onlyTime.MatchString(text) && !endWords(text)) &&
+			!rowOf.MatchString(text) && !prompt.MatchString(text) && !transferred.MatchString(text) &&
 			!(ofTorch.MatchString(text) && pattern.WarningLevel.MatchString(text)) && // a peer exited first
 			!(strings.HasPrefix(text, ":::MLL") && !strings.Contains(text, "run_stop")) {
 			lines = append(lines, m)
