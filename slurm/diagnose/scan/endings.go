@@ -139,7 +139,7 @@ func (f *Facts) Ending() (e Ending) {
 			switch {
 			case raised, strings.Contains(text, python.Header), strings.HasPrefix(strings.TrimLeft(text, " "), `File "`), Killed.MatchString(text):
 				return Ending{Sure: true}
-			case (closes(text) || onlyTime.MatchString(text) || f.saysEnd(m, text)) && failedBefore(last[:k]):
+			case (closes(text) || onlyTime.MatchString(text) || f.saysEnd(m, text)) && f.failedBefore(last[:k]):
 				return Ending{Sure: true} // the script says that it is at its end
 			// With "set -x", a shell shows the script's next command when the one before it has returned.
 			case strings.HasPrefix(text, "+ ") && !leavesFailed.MatchString(text) && f.reachedTotal():
@@ -153,7 +153,7 @@ func (f *Facts) Ending() (e Ending) {
 				e.Said, e.Full, amid = false, false, true
 			case doneWords.MatchString(text) && f.saysEnd(m, text) && f.onlyOnce(m.Tag, text): // onlyOnce looks at every form
 				return Ending{Said: true, Sure: true}
-			case lastFailed(text) && !pattern.AgentLine(text):
+			case tellsFailure(text) && !pattern.AgentLine(text):
 				e.Said, e.Full, amid = false, e.Full && !reports(text), true
 			case beginning.MatchString(text) && !endWords(text):
 				e.Said, amid = false, true
@@ -180,15 +180,18 @@ func (f *Facts) Ending() (e Ending) {
 }
 
 // failedBefore reports whether the last line before those with which a script ends tells of a failure, or is one of a traceback.
-func failedBefore(lines []Mark) bool {
+func (f *Facts) failedBefore(lines []Mark) bool {
 	amid := false // in the code of a frame
 	for _, m := range slices.Backward(lines) {
 		_, text := logline.CutTag(m.Text)
+		if f.iteratedSince(m.Off) {
+			return false
+		}
 		if _, _, raised := python.ParseException(text, false); raised || strings.HasPrefix(text, `  File "`) || Killed.MatchString(text) {
 			return true
 		}
 		if amid = amid || strings.HasPrefix(text, "    "); !amid && !closes(text) && !onlyTime.MatchString(text) {
-			return lastFailed(text) && reports(text) && pattern.FormOf(text) < pattern.Report
+			return tellsFailure(text) && !pattern.AgentLine(text) && (reports(text) || !failed.MatchString(text))
 		}
 	}
 	return false
@@ -248,7 +251,7 @@ var failing = lazy.New(`(?i)\b(?:` + wholeRun + `|process)\b.{0,16}\bfailed\b` +
 func (f *Facts) failedSince(told int) bool {
 	last := tail(f.talk(), lastLines)
 	for k, m := range last {
-		if _, text := logline.CutTag(m.Text); m.told > told && (saysFailed(text, k == len(last)-1) || k == len(last)-1 && lastFailed(text)) {
+		if _, text := logline.CutTag(m.Text); m.told > told && (saysFailed(text, k == len(last)-1) || k == len(last)-1 && tellsFailure(text)) {
 			return true
 		}
 	}
