@@ -70,7 +70,7 @@ func TestHomeSaysWhenAFullPartitionHasANode(t *testing.T) {
 		open("1 node takes no jobs: g4 (fan is loud)")
 		s.Slash("settings lang zh")
 		s.said("设置")
-		open("prod：8 块 GPU 全部占用，约 2 小时后有节点；dev：8 块 GPU 全部占用；small：6 / 8 块 GPU 空闲；old：分区已关闭")
+		open("prod：8 张 GPU 全部占用，约 2 小时后有节点；dev：8 张 GPU 全部占用；small：6 / 8 张 GPU 空闲；old：分区已关闭")
 		require.EqualValues(t, 2, asked.Load(), "Slurm is asked once in two minutes")
 	})
 }

@@ -183,7 +183,6 @@ func TestTheLastNotificationArrives(t *testing.T) {
 		"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call",
 		"Mcp-Name": "talk",
 	}}
-	start := time.Now()
 	for range 50 {
 		for c, meta := range map[*client]string{older: "", newest: modern} {
 			_, body := c.post(fmt.Sprintf(talk, meta))
@@ -191,7 +190,6 @@ func TestTheLastNotificationArrives(t *testing.T) {
 			require.Greater(t, strings.Index(body, "done"), strings.LastIndex(body, "notifications/progress"), body)
 		}
 	}
-	require.Less(t, time.Since(start), 5*time.Second, "none of the 100 answers waited for a clock")
 }
 
 // modern are the fields of _meta that mark a request of the newest version.

@@ -39,12 +39,12 @@ func TestARowIsTwoLines(t *testing.T) {
 		"waits": {
 			News{Job: slurm.Job{ID: "1", Name: "gpt", User: "ada", Partition: "gpu", State: slurm.Pending, Reason: "Resources", NumNodes: 2, GPUs: 16, ElapsedS: 9}},
 			"🟡 *gpt* · 1 · waiting\n2 × 8 GPUs · gpu · ada · Resources: is first in line and waits until enough nodes are free",
-			"🟡 *gpt* · 1 · 排队中\n2 × 8 块 GPU · gpu · ada · Resources：已排在最前，等待足够的空闲节点",
+			"🟡 *gpt* · 1 · 排队中\n2 × 8 张 GPU · gpu · ada · Resources：已排在最前，等待足够的空闲节点",
 		},
 		"trains": {
 			News{Job: slurm.Job{ID: "2", Name: "a&b", User: "ada", State: slurm.Running, Nodes: []string{"n1", "n2"}, GPUs: 16, ElapsedS: 3720}, Iteration: 1200, Iterations: 5000, Loss: &loss, ETA: 90 * time.Minute, Curve: curve},
 			"🔵 *a&amp;b* · 2 · running\n█▄▂▁ · Iteration 1,200 of 5,000 (24 %) · loss 2.346 · 1 h 30 min left · 2 × 8 GPUs · ada · 1 h 2 min · n[1-2]",
-			"🔵 *a&amp;b* · 2 · 运行中\n█▄▂▁ · 迭代 1,200 / 5,000 (24 %) · 损失 2.346 · 剩余 1 小时 30 分钟 · 2 × 8 块 GPU · ada · 1 小时 2 分钟 · n[1-2]",
+			"🔵 *a&amp;b* · 2 · 运行中\n█▄▂▁ · 迭代 1,200 / 5,000 (24 %) · 损失 2.346 · 剩余 1 小时 30 分钟 · 2 × 8 张 GPU · ada · 1 小时 2 分钟 · n[1-2]",
 		},
 		"failed": {
 			News{Job: slurm.Job{ID: "3", State: slurm.Failed, Nodes: []string{"n1"}}, Why: "GPU out of memory", Iteration: 3, Loss: &loss},

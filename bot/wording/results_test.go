@@ -22,10 +22,10 @@ func TestAChatSaysInWordsWhatAShellAbbreviates(t *testing.T) {
 		{
 			slurm.Partition{Name: "prod", Up: true, Idle: 3, Allocated: 60, Other: 1, Total: 64, GPUs: 8, TimeLimitS: &day, Default: true},
 			"`prod` · the default · 3 nodes idle, 60 nodes in use, 1 node out of service · 8 GPUs a node · at most 1 d",
-			"`prod` · 默认 · 3 个节点空闲, 60 个节点使用中, 1 个节点不可用 · 每节点 8 块 GPU · 时限 1 天",
+			"`prod` · 默认 · 3 个节点空闲, 60 个节点使用中, 1 个节点不可用 · 每节点 8 张 GPU · 时限 1 天",
 		},
 		{slurm.Partition{Name: "dev", Up: true, Idle: 64, Total: 64, MaxNodes: 4}, "`dev` · 64 nodes idle · at most 4 nodes a job", "`dev` · 64 个节点空闲 · 每作业最多 4 个节点"},
-		{slurm.Partition{Name: "one", Up: true, Idle: 1, Total: 1, GPUs: 1, MaxNodes: 1}, "`one` · 1 node idle · 1 GPU a node · at most 1 node a job", "`one` · 1 个节点空闲 · 每节点 1 块 GPU · 每作业最多 1 个节点"},
+		{slurm.Partition{Name: "one", Up: true, Idle: 1, Total: 1, GPUs: 1, MaxNodes: 1}, "`one` · 1 node idle · 1 GPU a node · at most 1 node a job", "`one` · 1 个节点空闲 · 每节点 1 张 GPU · 每作业最多 1 个节点"},
 		{slurm.Partition{Name: "old", Total: 64}, "`old` · takes no jobs · 64 nodes", "`old` · 不接受作业 · 64 个节点"},
 	} {
 		for l, want := range map[lang.Lang]string{lang.EN: c.en, lang.ZH: c.zh} {

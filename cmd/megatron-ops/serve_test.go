@@ -35,11 +35,9 @@ func TestServeWithoutSlackServesTheRest(t *testing.T) {
 		got, body := s.get(path)
 		require.Equal(t, want, got, "%s: %s", path, body)
 	}
-	began := time.Now()
 	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	require.Contains(t, <-s.said, "Slack: off")
 	require.NoError(t, s.cmd.Wait(), "SIGTERM is an orderly end")
-	require.Less(t, time.Since(began), 10*time.Second)
 }
 
 func TestSlacksVariablesThatCannotServeEndWithTwo(t *testing.T) {

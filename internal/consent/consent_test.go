@@ -129,7 +129,7 @@ func TestASubmissionIsShownInFull(t *testing.T) {
 	require.True(t, last.Fold, "what is long stands last, and folded")
 	drawn := view.Markdown(view.Doc{Sections: r.Sections(lang.ZH)})
 	require.Contains(t, drawn, "与上次成功的作业 4700 相比的变化")
-	require.Contains(t, drawn, "同时 16 块 GPU")
+	require.Contains(t, drawn, "同时 16 张 GPU")
 	require.Contains(t, drawn, "节点数（nodes）：1 → 2")
 	require.NotContains(t, drawn, "没有变化")
 	same := request(t, c, "submit", `{"spec":`+old+`}`)
@@ -345,10 +345,10 @@ func TestOneOfSomethingIsSaidInTheSingular(t *testing.T) {
 		use    policy.Use
 		en, zh string
 	}{
-		{policy.Use{GPUs: 1, Hours: 1, GPUHours: 1}, "1 GPU at once, 1 hour each job: 1 GPU hour", "同时 1 块 GPU，每个作业 1 小时：共 1 GPU 小时"},
-		{policy.Use{GPUs: 16, Hours: 1, GPUHours: 16}, "16 GPUs at once, 1 hour each job: 16 GPU hours", "同时 16 块 GPU，每个作业 1 小时：共 16 GPU 小时"},
-		{policy.Use{GPUs: 8, Hours: 0.5, GPUHours: math.Inf(1)}, "8 GPUs at once, 0.5 hours each job, AGAIN WITHOUT END", "同时 8 块 GPU，每个作业 0.5 小时，无限次重复"},
-		{policy.Use{GPUs: 1, Hours: math.Inf(1)}, "1 GPU WITHOUT A TIME LIMIT", "1 块 GPU，没有时间限制"},
+		{policy.Use{GPUs: 1, Hours: 1, GPUHours: 1}, "1 GPU at once, 1 hour each job: 1 GPU hour", "同时 1 张 GPU，每个作业 1 小时：共 1 GPU 小时"},
+		{policy.Use{GPUs: 16, Hours: 1, GPUHours: 16}, "16 GPUs at once, 1 hour each job: 16 GPU hours", "同时 16 张 GPU，每个作业 1 小时：共 16 GPU 小时"},
+		{policy.Use{GPUs: 8, Hours: 0.5, GPUHours: math.Inf(1)}, "8 GPUs at once, 0.5 hours each job, AGAIN WITHOUT END", "同时 8 张 GPU，每个作业 0.5 小时，无限次重复"},
+		{policy.Use{GPUs: 1, Hours: math.Inf(1)}, "1 GPU WITHOUT A TIME LIMIT", "1 张 GPU，没有时间限制"},
 	} {
 		r := consent.Request{Use: c.use, Takes: true}
 		require.Contains(t, view.Markdown(view.Doc{Sections: r.Sections(lang.EN)}), c.en)

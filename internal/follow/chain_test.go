@@ -19,6 +19,8 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops/opstest"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 	"github.com/megatron-ops/megatron-ops/slurm/slurmtest"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
@@ -179,4 +181,53 @@ func TestTheNextJobOfAChainIsKnown(t *testing.T) {
 	waits := next
 	waits.SubmittedAt, waits.Reason = after(time.Hour), "Dependency"
 	require.True(t, isQueuedBy(waits, j, s), "it waits for a job's end")
+}
+
+// The job that a chain's job submits is reported once, and followed as the next job of
+// the chain.
+func TestAChainsNextJobIsTakenUp(t *testing.T) {
+	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
+	soon := at.Add(10 * time.Second)
+	l, q, told := newQueue(t, `{"name":"gpt","chain":2}`)
+	l.job.StartedAt = &at
+	next := slurm.Job{ID: "80", Cluster: "bench", Name: "gpt", User: "ada", WorkDir: l.job.WorkDir, SubmittedAt: &soon, Reason: "Dependency"}
+	l.f.adoptNext(t.Context(), l.st, l.job)
+	require.Empty(t, *told, "it has queued none")
+	stranger := next
+	stranger.ID, stranger.User = "79", "ben"
+	q.jobs = []slurm.Job{stranger, next}
+	for range 2 {
+		l.f.adoptNext(t.Context(), l.st, l.job)
+	}
+	require.Len(t, *told, 1)
+	require.Equal(t, slurm.JobID("80"), (*told)[0].Next)
+	require.Contains(t, (*told)[0].Why.EN, "job 2 of the chain's 2")
+	sub, err := l.st.ByJob(t.Context(), "bench", "80")
+	require.NoError(t, err)
+	require.Equal(t, "ada", sub.Owner)
+	third := next
+	third.ID = "82"
+	q.jobs = append(q.jobs, third)
+	l.f.adoptNext(t.Context(), l.st, l.job)
+	require.Len(t, *told, 1, "the job after the next is not a second next one")
+	next.StartedAt = &at
+	l.f.adoptNext(t.Context(), l.st, next)
+	require.Len(t, *told, 1, "the last job of a chain has no next job, whatever else is in the queue")
+
+	// A job that was submitted here is nobody's next job.
+	l, q, told = newQueue(t, `{"name":"gpt","chain":2}`)
+	l.job.StartedAt, next.WorkDir = &at, l.job.WorkDir
+	q.jobs = []slurm.Job{next}
+	require.NoError(t, l.st.Adopt(t.Context(), store.Submission{Key: "own", Token: "own", Cluster: "bench", JobID: "80", Owner: "ada", Spec: []byte(`{}`), CreatedAt: at}))
+	l.f.adoptNext(t.Context(), l.st, l.job)
+	require.Empty(t, *told)
+}
+
+// The jobs of a chain queue one another, whatever the specification says of retries.
+func TestAJobOfAChainIsNotTriedAgain(t *testing.T) {
+	l, _, _ := newQueue(t, `{"chain":3,"retry":{"max":3}}`)
+	n := News{Job: l.job, Report: &report.Report{Class: outcome.NCCLIB, RootLine: "port 1 of mlx5_0 is down", Retry: true}}
+	l.f.recover(t.Context(), l.st, &n)
+	require.Empty(t, n.Next)
+	require.Empty(t, n.Why)
 }

@@ -2,9 +2,13 @@ package follow
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/joblogs"
 	"github.com/megatron-ops/megatron-ops/internal/store"
@@ -12,7 +16,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
-	"github.com/stretchr/testify/require"
 )
 
 // Whether a failure is retried is decided by the policy first, then by the failure
@@ -209,4 +212,51 @@ func TestWhichEndsAreTheSame(t *testing.T) {
 	require.Contains(t, why.ZH, "第 2 次")
 	require.Equal(t, withoutDigits("rank 12: out at 0x7f"), withoutDigits("rank 3: out at 0x9f"))
 	require.NotEqual(t, withoutDigits("rank 1: out"), withoutDigits("rank 1: in"))
+}
+
+// A job's nodes are released when its result is there only if the specification asks
+// for it.
+func TestAResultEndsNoJobUnasked(t *testing.T) {
+	for _, spec := range []string{`{}`, `{"artifact":{"path":"out"}}`, `{"artifact":{"path":"out","cancel":false}}`, `{"artifact":{"cancel":true}}`} {
+		l, _, _ := newQueue(t, spec)
+		l.f.awaited = map[string]bool{}
+		l.f.awaitArtifact(t.Context(), l.st, l.job)
+		require.Empty(t, l.f.awaited, spec)
+	}
+}
+
+// A run that reached its time limit is submitted again at once, dependent on the old
+// job, and the news says so.
+func TestARunAtItsTimeLimitGoesOn(t *testing.T) {
+	y := followCluster(t, "exit 3\n")
+	one := 1
+	id := y.submit(job.Spec{Chain: &one, Retry: job.Retry{Max: &one, On: []string{outcome.SlurmTimeLimit}}})
+	n := y.until("the failure", func(n News) bool { return n.Job.ID == id && n.Report != nil })
+	require.Contains(t, n.Why.EN, "is not among retry.on")
+	st, err := y.call.Store()
+	require.NoError(t, err)
+	n.Report, n.Why = &report.Report{Class: outcome.SlurmTimeLimit}, lang.Text{}
+	(&Follower{Service: y.call.Service, Log: slog.New(slog.DiscardHandler)}).recover(t.Context(), st, &n)
+	require.Equal(t, "submitted again as "+string(n.Next)+" (retry 1 of 1); `cancel "+string(n.Next)+"` stops that", n.Why.EN)
+	require.Equal(t, "已再次提交为 "+string(n.Next)+"（第 1 次重试，共 1 次）；`cancel "+string(n.Next)+"` 可终止", n.Why.ZH)
+	sub, err := st.ByJob(t.Context(), "local", n.Next)
+	require.NoError(t, err)
+	require.Contains(t, string(sub.Spec), "afterany:"+string(id))
+	_, attempt := lineageOf(sub)
+	require.Equal(t, 1, attempt, "the next failure counts this attempt")
+}
+
+// A run that fails for the same reason as the attempt before is not tried a third time.
+func TestARunWhoseCauseCameTwiceStays(t *testing.T) {
+	l, _, _ := newQueue(t, `{"retry":{"max":3}}`)
+	r := report.Report{Class: outcome.NCCLIB, RootLine: "port 1 of mlx5_0 is down", Retry: true}
+	sub, _ := specOf(t.Context(), l.st, l.job)
+	lineage, _ := lineageOf(sub)
+	again, err := l.f.sameCause(t.Context(), l.st, lineage, "1", r, "")
+	require.NoError(t, err)
+	require.False(t, again)
+	n := News{Job: l.job, Report: &r}
+	l.f.recover(t.Context(), l.st, &n)
+	require.Equal(t, "not submitted again: the same cause came twice", n.Why.EN)
+	require.Empty(t, n.Next)
 }

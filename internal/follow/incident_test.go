@@ -2,12 +2,14 @@ package follow
 
 import (
 	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
-	"github.com/stretchr/testify/require"
 )
 
 // TestOneCauseOfSeveralJobsIsToldOnce has three jobs that fail one after the other
@@ -36,4 +38,41 @@ exit 1
 	require.Equal(t, outcome.Filesystem, told[0].Class)
 	require.Equal(t, "/lustre/proj", told[0].Where)
 	require.Equal(t, []string{string(failed[0]), string(failed[1])}, told[0].Jobs)
+}
+
+// Failures belong to one incident if the jobs ended within its window, no matter when
+// the follower learned of them.
+func TestFailuresFarApartAreNoIncident(t *testing.T) {
+	now := time.Now()
+	for name, tt := range map[string]struct {
+		ends []time.Time
+		want bool
+	}{
+		"a minute apart":         {[]time.Time{now.Add(-time.Minute), now}, true},
+		"heard of late together": {[]time.Time{now.Add(-20 * time.Hour), now}, false},
+		"of an unknown end":      {[]time.Time{{}, now}, true},
+	} {
+		l, _, _ := newQueue(t, `{}`)
+		var last News
+		for i, end := range tt.ends {
+			last = News{
+				Job: slurm.Job{ID: slurm.JobID([]string{"91", "92"}[i]), Cluster: "bench", State: slurm.Failed},
+				Report: &report.Report{
+					Class: outcome.Filesystem, RootLine: "OSError: [Errno 116] Stale file handle: '/lustre/proj/data/1.bin'",
+				},
+			}
+			if !end.IsZero() {
+				last.Job.EndedAt = &end
+			}
+			l.f.reportIncident(t.Context(), l.st, &last)
+		}
+		require.Equal(t, tt.want, last.Incident != nil, name)
+		other := News{Job: last.Job, Report: &report.Report{Class: outcome.HostOOM, RootLine: "Killed"}}
+		other.Job.ID = "93"
+		l.f.reportIncident(t.Context(), l.st, &other)
+		require.Nil(t, other.Incident, "what others have in common is not this one's")
+		unexplained := News{Job: last.Job}
+		l.f.reportIncident(t.Context(), l.st, &unexplained)
+		require.Nil(t, unexplained.Incident)
+	}
 }

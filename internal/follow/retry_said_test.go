@@ -7,12 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/megatron-ops/megatron-ops/internal/ops/fleet"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
-	"github.com/stretchr/testify/require"
 )
 
 // A busyYard is a yard that takes jobs, and can be out of reach.
@@ -118,4 +119,14 @@ func TestWhatTheWatcherSeesIsTold(t *testing.T) {
 		stop()
 		under.Wait()
 	})
+}
+
+// A retry that the cluster refuses is said with its reason.
+func TestARetryThatIsRefusedIsSaid(t *testing.T) {
+	l, _, _ := newQueue(t, `{"retry":{"max":3}}`)
+	n := News{Job: l.job, Report: &report.Report{Class: outcome.NCCLIB, RootLine: "port 1 of mlx5_0 is down", Retry: true}}
+	l.f.recover(t.Context(), l.st, &n)
+	require.Empty(t, n.Next)
+	require.Contains(t, n.Why.EN, "could not be submitted again: ")
+	require.Contains(t, n.Why.ZH, "无法再次提交：")
 }

@@ -13,7 +13,7 @@ import (
 // number.
 var counted = map[string][2]lang.Text{
 	"node":    {{EN: "%d node", ZH: "%d 个节点"}, {EN: "%d nodes", ZH: "%d 个节点"}},
-	"GPU":     {{EN: "%d GPU", ZH: "%d 块 GPU"}, {EN: "%d GPUs", ZH: "%d 块 GPU"}},
+	"GPU":     {{EN: "%d GPU", ZH: "%d 张 GPU"}, {EN: "%d GPUs", ZH: "%d 张 GPU"}},
 	"rank":    {{EN: "%d rank", ZH: "%d 个 rank"}, {EN: "%d ranks", ZH: "%d 个 rank"}},
 	"job":     {{EN: "%d job", ZH: "%d 个作业"}, {EN: "%d jobs", ZH: "%d 个作业"}},
 	"log":     {{EN: "%d log", ZH: "%d 个日志"}, {EN: "%d logs", ZH: "%d 个日志"}},

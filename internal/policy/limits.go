@@ -45,7 +45,7 @@ func (l Limits) Over(u Use) (why []lang.Text) {
 	}
 	gpusUnknown := slices.Contains(u.Unknown, GPUsUnknown)
 	if (l.GPUs > 0 || l.GPUHours > 0) && gpusUnknown {
-		add("how many GPUs it takes is not known", "不知道会占用多少块 GPU")
+		add("how many GPUs it takes is not known", "不知道会占用多少张 GPU")
 	}
 	if (l.GPUs > 0 || l.GPUHours > 0) && slices.Contains(u.Unknown, TasksUnknown) && (u.GPUs > 0 || gpusUnknown) {
 		add("how many tasks its array has is not known", "不知道其作业数组有多少个任务")
@@ -67,7 +67,7 @@ func (l Limits) Over(u Use) (why []lang.Text) {
 		}
 	}
 	if l.GPUs > 0 && u.GPUs > l.GPUs {
-		add("it takes %d GPUs at one time, more than %d", "同时占用 %d 块 GPU，超过 %d", u.GPUs, l.GPUs)
+		add("it takes %d GPUs at one time, more than %d", "同时占用 %d 张 GPU，超过 %d", u.GPUs, l.GPUs)
 	}
 	return why
 }

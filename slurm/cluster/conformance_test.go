@@ -415,10 +415,8 @@ var behaviours = []struct {
 		outs, err = s.Exec(t.Context(), slurm.Exec{Job: id, Nodes: j.Nodes[1:], Argv: []string{"false"}})
 		require.Error(t, err)
 		require.Equal(t, j.Nodes[1], outs[0].Node)
-		began := time.Now()
 		_, err = s.Exec(t.Context(), slurm.Exec{Job: id, Argv: []string{"sleep", "60"}, Limit: time.Second})
 		require.ErrorContains(t, err, "ended after 1s, which is its limit")
-		require.Less(t, time.Since(began), 30*time.Second)
 		_, err = s.Exec(t.Context(), slurm.Exec{Job: id, Nodes: []string{"elsewhere"}, Argv: []string{"true"}})
 		require.ErrorContains(t, err, "elsewhere is not one of the job's nodes")
 	}, "exec"},

@@ -77,6 +77,22 @@ func TestSlurmsWordsOnAFailedNode(t *testing.T) {
 	}
 }
 
+// An error that a GPU's memory corrected is no fault, and neither is a socket's error that of a file system.
+func TestWhatWasCorrectedIsNoFault(t *testing.T) {
+	const counted = "nvidia-smi: 1 volatile corrected ECC error on GPU 2 since boot\n"
+	steps := diagnosetest.Rounds(8, " iteration {n}/ 60 | lm loss: 2.{n} |\n")
+	for raised, class := range map[string]string{
+		"OSError: [Errno 113] No route to host":                  outcome.UserException,
+		"OSError: [Errno 22] Invalid argument: '/scratch/u/a:b'": outcome.UserException,
+		"OSError: [Errno 62] Timer expired: '/scratch/u/x.bin'":  outcome.Filesystem,
+	} {
+		r := diagnosetest.Old(t, counted+steps+diagnosetest.Raised(raised))
+		require.Equal(t, class, r.Class, raised)
+		require.Empty(t, r.ExcludeNodes)
+	}
+	require.Equal(t, outcome.UnknownExit, diagnosetest.Old(t, counted+steps).Class)
+}
+
 // A file system that does not answer, as the kernel's client, Python and a shell's commands report it after steps of the training.
 func TestAFileSystemThatDoesNotAnswer(t *testing.T) {
 	steps := diagnosetest.Rounds(8, " iteration {n}/ 60 | lm loss: 2.{n} |\n")
@@ -88,6 +104,8 @@ func TestAFileSystemThatDoesNotAnswer(t *testing.T) {
 		diagnosetest.Raised("OSError: [Errno 108] Cannot send after transport endpoint shutdown: '/scratch/u/a.pt'"),
 		diagnosetest.Raised("OSError: [Errno 5] Input/output error: '/scratch/u/x.bin'"),
 		diagnosetest.Raised("OSError: [Errno 116] Stale file handle: '/scratch/u/x.bin'"),
+		diagnosetest.Raised("OSError: [Errno 70] Communication error on send: '/scratch/u/x.bin'"),
+		diagnosetest.Raised("OSError: [Errno 61] No data available: '/scratch/u/x.bin'"),
 	} {
 		r := diagnosetest.Old(t, steps+said+"srun: error: n3: task 7: Exited with exit code 1\n")
 		require.Equal(t, outcome.Filesystem, r.Class, said)

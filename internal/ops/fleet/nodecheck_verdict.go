@@ -140,7 +140,7 @@ func (o *NodeCheckOut) judge(names []string, lines []nodeLine, l lang.Lang) {
 				at += fmt.Sprintf(" (GPU %d)", *x.GPU)
 			}
 			if x.Check == "cuda" {
-				x.Error = lang.Text{EN: "torch sees %s, and %d were given", ZH: "分配了 %[2]d 块 GPU，而 torch 只看到 %[1]s"}.With(ops.Counted(int(x.Value), "GPU"), x.Given).In(l)
+				x.Error = lang.Text{EN: "torch sees %s, and %d were given", ZH: "分配了 %[2]d 张 GPU，而 torch 只看到 %[1]s"}.With(ops.Counted(int(x.Value), "GPU"), x.Given).In(l)
 			}
 			found(x.Node, "%s: %s", at, x.Error)
 		case x.Check == "allreduce":

@@ -76,7 +76,7 @@ func (o DiagnoseOut) View(l lang.Lang) view.Doc {
 		return view.Doc{Title: d.Title, Tone: d.Tone, Sections: []view.Section{{Text: o.Answer}}}
 	}
 	if o.NoLog.EN != "" { // before all that was concluded without one
-		d.Sections = append([]view.Section{{Text: lang.Text{EN: "No log was read: %s", ZH: "没有读取任何日志：%s"}.With(o.NoLog).In(l)}}, d.Sections...)
+		d.Sections = append([]view.Section{{Text: report.NoLogRead.With(o.NoLog).In(l)}}, d.Sections...)
 	}
 	if o.Unaccounted {
 		d.Sections = append(d.Sections, view.Section{Text: unaccounted(l)})
@@ -465,6 +465,10 @@ func (finder *logFinder) files(ctx context.Context, c *ops.Call, cluster string,
 		dir := filepath.Dir(p)
 		entries, err := os.ReadDir(dir)
 		if err != nil {
+			// A folder that cannot be listed may hold the log: whoever opens it says why it cannot be read.
+			if st, err := os.Lstat(p); (p == j.Stdout || p == j.Stderr) && !errors.Is(err, fs.ErrNotExist) && (err != nil || st.Mode().IsRegular()) {
+				found = append(found, p)
+			}
 			continue
 		}
 		for _, e := range entries {

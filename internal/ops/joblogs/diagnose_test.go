@@ -184,6 +184,27 @@ func TestAJobWithoutLogs(t *testing.T) {
 	}
 }
 
+// A folder that cannot be listed is no proof that a job left no log, and a question that only a
+// log answers is answered by why none was read.
+func TestALogThatCannotBeLookedFor(t *testing.T) {
+	call, s, j := failedJob(t, nil)
+	ask := func() (joblogs.DiagnoseOut, error) {
+		s.Put(j)
+		out, err := joblogs.Diagnose().Run(t.Context(), call, &joblogs.DiagnoseIn{Target: "77", Question: "which rank?"})
+		return out.(joblogs.DiagnoseOut), err
+	}
+	out, err := ask()
+	require.NoError(t, err)
+	require.Equal(t, "No log was read: no log was found at "+j.Stdout, out.Answer)
+
+	folder := filepath.Join(t.TempDir(), "logs")
+	require.NoError(t, os.WriteFile(folder, nil, 0o600)) // no folder
+	j.Stdout, j.Stderr = filepath.Join(folder, "gpt-77.out"), ""
+	_, err = ask()
+	require.ErrorContains(t, err, folder)
+	require.ErrorContains(t, err, "not a directory")
+}
+
 // Of a job that was requeued and waits again, the run before is diagnosed.
 func TestARequeuedJobIsDiagnosedByItsRunBefore(t *testing.T) {
 	const preempted = "slurmstepd-n1: error: *** JOB 77 ON n1 CANCELLED AT 2026-05-01T10:00:00 DUE TO PREEMPTION ***\n"

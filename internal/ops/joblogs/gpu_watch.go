@@ -164,13 +164,13 @@ func (w GPUWatch) Says() lang.Text {
 func (w GPUWatch) idleWords() lang.Text {
 	span := inWords(w.IdleForS)
 	t := lang.Text{
-		EN: "%d of %s did nothing at any look for %s: %s.", ZH: "%[2]s 中有 %[1]d 块在 %[3]s内每次查看都没有计算：%[4]s。",
+		EN: "%d of %s did nothing at any look for %s: %s.", ZH: "%[2]s 中有 %[1]d 张在 %[3]s内每次查看都没有计算：%[4]s。",
 	}.With(w.Idle, ops.Counted(w.GPUs, "GPU"), span, w.IdleAt)
 	switch {
 	case w.Unheld == w.Idle:
 		t.EN, t.ZH = t.EN+" No rank holds memory there.", t.ZH+"其上也没有 rank 占用显存。"
 	case w.Unheld > 0:
-		held := lang.Text{EN: " On %d of them no rank holds memory.", ZH: "其中 %d 块上没有 rank 占用显存。"}.With(w.Unheld)
+		held := lang.Text{EN: " On %d of them no rank holds memory.", ZH: "其中 %d 张上没有 rank 占用显存。"}.With(w.Unheld)
 		t.EN, t.ZH = t.EN+held.EN, t.ZH+held.ZH
 	}
 	return t
@@ -192,7 +192,7 @@ func (w *GPUWatch) idleAlarm(j slurm.Job) (Alarm, bool) {
 	if w.Unheld == w.Idle {
 		a.Fix = lang.Text{
 			EN: "Start a rank on every GPU, or ask for fewer (--gpus-per-node); `run %[1]s -- nvidia-smi` shows what runs on them.",
-			ZH: "请在每块 GPU 上启动一个 rank，或申请更少的 GPU（--gpus-per-node）；`run %[1]s -- nvidia-smi` 可查看其上运行的进程。",
+			ZH: "请在每张 GPU 上启动一个 rank，或申请更少的 GPU（--gpus-per-node）；`run %[1]s -- nvidia-smi` 可查看其上运行的进程。",
 		}.With(j.ID)
 	}
 	return a, true

@@ -63,10 +63,10 @@ func TestGPUsThatDoNothingRaiseAnAlarm(t *testing.T) {
 		en, zh, fix  string
 	}{
 		"all work":                    {time.Minute, time.Hour, 3, nil, "", "", ""},
-		"two do not":                  {time.Minute, 25 * time.Minute, 70000, []string{"n1:3", "n2:3"}, "2 of 8 GPUs did nothing at any look for 30 min: n[1-2]:3.", "8 块 GPU 中有 2 块在 30 分钟内每次查看都没有计算：n[1-2]:3。", "`logs 79 --node n1 --tail 20`"},
+		"two do not":                  {time.Minute, 25 * time.Minute, 70000, []string{"n1:3", "n2:3"}, "2 of 8 GPUs did nothing at any look for 30 min: n[1-2]:3.", "8 张 GPU 中有 2 张在 30 分钟内每次查看都没有计算：n[1-2]:3。", "`logs 79 --node n1 --tail 20`"},
 		"no rank runs there":          {time.Minute, time.Hour, 3, []string{"n2:2", "n2:3"}, "2 of 8 GPUs did nothing at any look for 30 min: n2:2-3. No rank holds memory there.", "其上也没有 rank 占用显存", "ask for fewer (--gpus-per-node)"},
 		"none works, and it is young": {time.Minute, 29 * time.Minute, 70000, everyGPU, "", "", ""},
-		"none works":                  {time.Minute, time.Hour, 70000, everyGPU, "8 of 8 GPUs did nothing", "8 块 GPU 中有 8 块", "`cancel 79` gives them back"},
+		"none works":                  {time.Minute, time.Hour, 70000, everyGPU, "8 of 8 GPUs did nothing", "8 张 GPU 中有 8 张", "`cancel 79` gives them back"},
 		"nobody looks any more":       {time.Hour, 2 * time.Hour, 3, []string{"n2:3"}, "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,8 +92,8 @@ func TestStatusSaysHowBusyTheGPUsAre(t *testing.T) {
 		idle   []string
 		en, zh string
 	}{
-		"all work":              {2 * time.Minute, nil, `8 GPUs, looked at 0\d:\d\d ago: 92 % busy \(median\), the least busy 90 %\n`, `8 块 GPU（0\d:\d\d 前查看）：利用率中位数 92%，最低 90%`},
-		"one does not":          {2 * time.Minute, []string{"n1:0"}, `the least busy 0 %\. 1 of 8 GPUs did nothing at any look for 30 min: n1:0\.`, `最低 0%。8 块 GPU 中有 1 块`},
+		"all work":              {2 * time.Minute, nil, `8 GPUs, looked at 0\d:\d\d ago: 92 % busy \(median\), the least busy 90 %\n`, `8 张 GPU（0\d:\d\d 前查看）：利用率中位数 92%，最低 90%`},
+		"one does not":          {2 * time.Minute, []string{"n1:0"}, `the least busy 0 %\. 1 of 8 GPUs did nothing at any look for 30 min: n1:0\.`, `最低 0%。8 张 GPU 中有 1 张`},
 		"nobody looks any more": {time.Hour, []string{"n1:0"}, `looked at 01:\d\d:\d\d ago: 92 % busy \(median\), the least busy 0 %\n`, `01:\d\d:\d\d 前查看`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -171,7 +171,7 @@ func TestAFarCheckpointIsLookedAtSeldom(t *testing.T) {
 func TestAnIdleAllocationIsToldWithItsCost(t *testing.T) {
 	a := joblogs.IdleAlarm(slurm.IdleAllocation{Job: slurm.Job{ID: "7", GPUs: 16, Nodes: []string{"n1", "n2"}}, For: 45 * time.Minute, GPUHours: 12})
 	require.Equal(t, "Has held 16 GPUs for 45 min without a running step: 12.0 GPU hours. Node: n1,n2.", a.Says(lang.EN))
-	require.Equal(t, "占用 16 块 GPU 已 45 分钟 而没有运行任何步骤：12.0 GPU 小时。节点：n1,n2。", a.Says(lang.ZH))
+	require.Equal(t, "占用 16 张 GPU 已 45 分钟 而没有运行任何步骤：12.0 GPU 小时。节点：n1,n2。", a.Says(lang.ZH))
 	require.Contains(t, opstest.Text(t, a, lang.EN), "`cancel 7` gives the nodes back")
 }
 

@@ -183,13 +183,13 @@ func setNodes(s job.Spec, gpus int, site job.Site) (job.Spec, error) {
 	}
 	if gpus%per != 0 {
 		return s, ops.InputError("gpus",
-			lang.Text{EN: "%s cannot fill nodes of %d", ZH: "%s无法用满每节点 %d 块的节点"}.With(ops.Counted(gpus, "GPU"), per),
+			lang.Text{EN: "%s cannot fill nodes of %d", ZH: "%s无法用满每节点 %d 张的节点"}.With(ops.Counted(gpus, "GPU"), per),
 			lang.Text{EN: "a multiple of %d", ZH: "%d 的倍数"}.With(per))
 	}
 	nodes := gpus / per
 	if s.Nodes != nil && *s.Nodes != nodes {
 		return s, ops.InputError("gpus",
-			lang.Text{EN: "%s, at %d a node, make %s, not %d", ZH: "%s（每节点 %d 块）是 %s，而不是 %d 个"}.With(ops.Counted(gpus, "GPU"), per, ops.Counted(nodes, "node"), *s.Nodes),
+			lang.Text{EN: "%s, at %d a node, make %s, not %d", ZH: "%s（每节点 %d 张）是 %s，而不是 %d 个"}.With(ops.Counted(gpus, "GPU"), per, ops.Counted(nodes, "node"), *s.Nodes),
 			lang.Text{EN: "give nodes or gpus", ZH: "nodes 与 gpus 给出一个即可"})
 	}
 	s.Nodes, s.GPUsPerNode = &nodes, &per

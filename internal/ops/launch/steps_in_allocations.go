@@ -101,7 +101,7 @@ func allocationFor(ctx context.Context, c *ops.Call, cl ops.Cluster, id slurm.Jo
 	}
 	if want := *s.WithDefaults().GPUsPerNode; gpus > 0 && want > gpus {
 		return nil, s, ops.InputError("gpus_per_node",
-			lang.Text{EN: "%d GPUs per node are requested, and job %s has %d", ZH: "要求每节点 %d 块 GPU，而作业 %s 有 %d 块"}.With(want, id, gpus),
+			lang.Text{EN: "%d GPUs per node are requested, and job %s has %d", ZH: "要求每节点 %d 张 GPU，而作业 %s 有 %d 张"}.With(want, id, gpus),
 			lang.Text{EN: "gpus_per_node: %d", ZH: "gpus_per_node: %d"}.With(gpus))
 	}
 	return &allocation{Cluster: cl, launcher: l, job: id, spec: s}, s, nil

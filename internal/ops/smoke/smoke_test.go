@@ -214,7 +214,7 @@ func TestSmokeNamesTheFirstRungThatFails(t *testing.T) {
 	require.Contains(t, opstest.Text(t, out, lang.EN), "own: the ladder; nothing was submitted")
 	require.Contains(t, opstest.Text(t, out, lang.EN), "1 GPU: --seed 7")
 	require.False(t, out.(Out).Found())
-	require.Contains(t, opstest.Text(t, out, lang.ZH), "2 个节点，4 块 GPU", "a size in the reader's language")
+	require.Contains(t, opstest.Text(t, out, lang.ZH), "2 个节点，4 张 GPU", "a size in the reader's language")
 	_, err = opstest.Do(t, c, Smoke(), words...)
 	require.True(t, ops.AsError(err).Confirm)
 

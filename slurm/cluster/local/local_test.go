@@ -215,10 +215,8 @@ func TestCommandsInsideAJob(t *testing.T) {
 func TestABadExitEndsTheOthers(t *testing.T) {
 	t.Parallel()
 	b := newTestCluster(t)
-	begin := time.Now()
 	j, out := b.output(t, "--nodes=2", `srun --kill-on-bad-exit=1 bash -c '[ $SLURM_PROCID = 1 ] && exit 3; exec sleep 60' 2>&1`)
 	require.Equal(t, slurm.Failed, j.State)
-	require.Less(t, time.Since(begin), 20*time.Second)
 	require.Contains(t, out, "task 1: Exited with exit code 3")
 	require.Contains(t, out, "CANCELLED AT")
 	require.Contains(t, out, "task 0: Terminated")

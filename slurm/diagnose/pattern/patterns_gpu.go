@@ -31,7 +31,7 @@ var gpuPatterns = []pattern{
 	{outcome.GPUHardware, Fact, oneOf("fallen off the bus|gpu is lost|unable to determine the device handle|gpu requires reset|gpu reset required" +
 		"|rminitadapter failed|gpu access blocked|row remapping failure|row remap failure|row remapper failure|double bit ecc|double-bit ecc" +
 		"|nvswitch fatal|sxid|gpu_is_lost|reset required"), ``},
-	{outcome.GPUHardware, Fact, oneOf("ecc"), `(uncorrect\w+|unrecoverable|volatile|dbe|double.bit)[^:]{0,20} ecc|ecc[^:]{0,10} (uncorrect` +
+	{outcome.GPUHardware, Fact, oneOf("ecc"), `(uncorrect\w+|unrecoverable|dbe|double.bit)[^:]{0,20} ecc|ecc[^:]{0,10} (uncorrect` +
 		`|error (encountered|detected))|cuda_?error_?ecc_?uncorrectable|ecc page retirement|sram ecc`},
 	{outcome.GPUHardware, Fact, oneOf("nvlink"), `(uncorrectable|fatal|hardware) .*nvlink|nvlink.*(uncorrectable|fatal|link .*down|is down|hardware error` +
 		`|error detected|inactive)`},

@@ -13,6 +13,8 @@ var networkPatterns = []pattern{
 		`|infiniband|\bib_\w+|\broce\b).*(link.*down|port.*(down|error|inactive)|catastrophic|internal error|health|timed? ?out|syndrome)` +
 		`|ucx +error .*(mlx\d|\bib|verbs|rdma|roce|\b[rdu][cd]_|transport|completion)|vendor err \d+|transport retry count(er)? exceeded|no active (ib` +
 		`|infiniband|roce)|network ib not found`},
+	// NCCL's plugins for other fabrics, such as aws-ofi-nccl (EFA, Slingshot) and UCX.
+	{outcome.NCCLIB, fabric + 5, oneOf("net/ofi|net/ucx|net/libfabric"), `nccl warn net/\w+ .*(completed with error|unreachable|failed|unable to|error ?:)`},
 	{outcome.NCCLIB, Specific + 3, oneOf("ibv_"), `ibv_\w+ failed.*cannot allocate memory`},
 
 	{outcome.NCCLConnection, fabric + 2, oneOf("failed to initialize any net plugin|no socket interface found|no interface found"), ``},

@@ -64,9 +64,12 @@ var storagePatterns = []pattern{
 			`|couldn't|touch|cp:|mv:|rm:|ls:|cat:|bash:|sh:|tee:|eacces|eperm).*(permission denied|operation not permitted|errno (13|1)\])|permissionerror` +
 			`|: (permission denied|operation not permitted)($|[^,\w])`,
 	},
-	{outcome.Filesystem, Specific + 1, oneOf("connection timed out|errno 110]|device or resource busy|errno 16]|resource temporarily unavailable" +
-		"|no locks available|unable to lock file|errno 37]|errno 11]|errno 19]|no such device"), `(oserror|ioerror|timeouterror` +
-		`|blockingioerror).*\[errno (110|16|37|11|19)\].*['"]/|mount\S*: .*(timed out|failed|busy)|no locks available|unable to lock file`},
+	// What fails of a file, and is no mistake in its name or its use: busy, locked, a server's or a link's error.
+	{outcome.Filesystem, Specific + 1, oneOf("[errno "), `error: \[errno (6|11|16|19|37|6[1-4]|67|7[01478]|10[0-5]|110|113|123|124|126|128|129)\] [^'"]*['"]/`},
+	{
+		outcome.Filesystem, Specific + 1, oneOf("timed out|failed|busy|no locks available|unable to lock file"),
+		`mount\S*: .*(timed out|failed|busy)|no locks available|unable to lock file`,
+	},
 	{
 		outcome.Filesystem, Specific + 1, oneOf("write access|write permission|not writable|not writeable|writable"),
 		`^[\w.]*(error|exception)\b.*(write (access|permission)|not writ(e)?able|no writable)`,

@@ -83,7 +83,7 @@ func (r Report) otherErrors(_ *Report, l lang.Lang) string {
 	case !r.Found():
 		return r.noFailure(l)
 	default:
-		return said("The log shows no other error after which the run went on.", "日志中没有其他未中断运行的报错。").In(l)
+		return r.notShown("The log shows no other error after which the run went on.", "日志中没有其他未中断运行的报错。", l)
 	}
 	lines := []string{said("The run went on after these:", "这些报错之后运行仍在继续：").In(l)}
 	for _, p := range r.PassedOver {
@@ -91,6 +91,17 @@ func (r Report) otherErrors(_ *Report, l lang.Lang) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// notShown says that the logs do not show what was asked, or why none was read.
+func (r Report) notShown(en, zh string, l lang.Lang) string {
+	if r.NoLog.EN != "" {
+		return NoLogRead.With(r.NoLog).In(l)
+	}
+	return said(en, zh).In(l)
+}
+
+// NoLogRead says that no log was read, and why.
+var NoLogRead = said("No log was read: %s", "没有读取任何日志：%s")
 
 func (r Report) why(_ *Report, l lang.Lang) string {
 	s := r.summary(l)
@@ -119,7 +130,7 @@ func (r Report) aboutNode(_ *Report, l lang.Lang) string {
 	case r.RootNode == nil && r.Behind != nil && r.Behind.Node != "":
 		return said("The others wait for %s.", "其他 rank 都在等待 %s。").With(r.Behind.Node).In(l)
 	case r.RootNode == nil:
-		return said("The logs do not show which node.", "日志没有给出节点。").In(l)
+		return r.notShown("The logs do not show which node.", "日志没有给出节点。", l)
 	case len(r.ExcludeNodes) > 0:
 		return said("%s. A retry should avoid %s.", "%s。重试时应避开 %s。").With(*r.RootNode, strings.Join(r.ExcludeNodes, ",")).In(l)
 	}
@@ -140,7 +151,7 @@ func (r Report) aboutRank(_ *Report, l lang.Lang) string {
 	case r.RootRank == nil && r.Behind != nil:
 		return said("The others wait for rank %s.", "其他 rank 都在等待 rank %s。").With(commaList(r.Behind.Ranks)).In(l)
 	case r.RootRank == nil:
-		return said("No single rank: the logs do not show one, or several failed in the same way.", "没有单独的一个：日志没有指出，或多个 rank 同样失败。").In(l)
+		return r.notShown("No single rank: the logs do not show one, or several failed in the same way.", "没有单独的一个：日志没有指出，或多个 rank 同样失败。", l)
 	}
 	return said("Rank %d%s.", "rank %d%s。").With(*r.RootRank, r.onNode(l)).In(l)
 }
@@ -155,7 +166,7 @@ func (r Report) onNode(l lang.Lang) string {
 
 func (r Report) otherRanks(_ *Report, l lang.Lang) string {
 	if r.DownstreamRanks == 0 {
-		return said("No other rank reports a consequence.", "没有其他 rank 报告连锁错误。").In(l)
+		return r.notShown("No other rank reports a consequence.", "没有其他 rank 报告连锁错误。", l)
 	}
 	n := r.DownstreamRanks
 	return said(count(n, "other rank")+" only "+verb(n, "reports", "report")+" consequences.", fmt.Sprintf("另有 %d 个 rank 只是报告连锁错误。", n)).In(l)
@@ -206,7 +217,7 @@ func (r Report) when(_ *Report, l lang.Lang) string {
 		parts = append(parts, said("the last iteration was %d", "最后一次迭代是第 %d 次").With(*r.LastIter).In(l))
 	}
 	if len(parts) == 0 {
-		return said("The logs do not say.", "日志没有给出。").In(l)
+		return r.notShown("The logs do not say.", "日志没有给出。", l)
 	}
 	return strings.Join(parts, said(", ", "，").In(l))
 }

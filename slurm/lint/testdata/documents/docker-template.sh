@@ -5,7 +5,7 @@
 #SBATCH --partition=TEST1                # 指定计算分区
 #SBATCH --account=test1267               # 账户名 (计费/权限)
 #SBATCH --exclude=g[01-86,88-89,91]      # (可选) 排除特定节点
-#SBATCH --gres=gpu:8                     # 每个节点申请 8 块 GPU
+#SBATCH --gres=gpu:8                     # 每个节点申请 8 张 GPU
 #SBATCH --ntasks=2                       # 总任务数 (此处等于节点数)
 #SBATCH --nodes=2                        # 申请 2 个节点
 #SBATCH --ntasks-per-node=1              # 每个节点启动 1 个任务 (即 1 个 Docker 容器)

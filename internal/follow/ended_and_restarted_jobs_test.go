@@ -12,14 +12,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/store"
 	"github.com/megatron-ops/megatron-ops/slurm"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose/report"
-	"github.com/megatron-ops/megatron-ops/slurm/job"
 	"github.com/megatron-ops/megatron-ops/slurm/watch"
-	"github.com/stretchr/testify/require"
 )
 
 // A job that the scheduler no longer knows is reported once, and then no longer
@@ -46,102 +44,6 @@ func TestAJobThatNobodyKnowsIsLetGo(t *testing.T) {
 	stop()
 	under.Wait()
 	require.Empty(t, told)
-}
-
-// The job that a chain's job submits is reported once, and followed as the next job of
-// the chain.
-func TestAChainsNextJobIsTakenUp(t *testing.T) {
-	at := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
-	soon := at.Add(10 * time.Second)
-	l, q, told := newQueue(t, `{"name":"gpt","chain":2}`)
-	l.job.StartedAt = &at
-	next := slurm.Job{ID: "80", Cluster: "bench", Name: "gpt", User: "ada", WorkDir: l.job.WorkDir, SubmittedAt: &soon, Reason: "Dependency"}
-	l.f.adoptNext(t.Context(), l.st, l.job)
-	require.Empty(t, *told, "it has queued none")
-	stranger := next
-	stranger.ID, stranger.User = "79", "ben"
-	q.jobs = []slurm.Job{stranger, next}
-	for range 2 {
-		l.f.adoptNext(t.Context(), l.st, l.job)
-	}
-	require.Len(t, *told, 1)
-	require.Equal(t, slurm.JobID("80"), (*told)[0].Next)
-	require.Contains(t, (*told)[0].Why.EN, "job 2 of the chain's 2")
-	sub, err := l.st.ByJob(t.Context(), "bench", "80")
-	require.NoError(t, err)
-	require.Equal(t, "ada", sub.Owner)
-	third := next
-	third.ID = "82"
-	q.jobs = append(q.jobs, third)
-	l.f.adoptNext(t.Context(), l.st, l.job)
-	require.Len(t, *told, 1, "the job after the next is not a second next one")
-	next.StartedAt = &at
-	l.f.adoptNext(t.Context(), l.st, next)
-	require.Len(t, *told, 1, "the last job of a chain has no next job, whatever else is in the queue")
-
-	// A job that was submitted here is nobody's next job.
-	l, q, told = newQueue(t, `{"name":"gpt","chain":2}`)
-	l.job.StartedAt, next.WorkDir = &at, l.job.WorkDir
-	q.jobs = []slurm.Job{next}
-	require.NoError(t, l.st.Adopt(t.Context(), store.Submission{Key: "own", Token: "own", Cluster: "bench", JobID: "80", Owner: "ada", Spec: []byte(`{}`), CreatedAt: at}))
-	l.f.adoptNext(t.Context(), l.st, l.job)
-	require.Empty(t, *told)
-}
-
-// Failures belong to one incident if the jobs ended within its window, no matter when
-// the follower learned of them.
-func TestFailuresFarApartAreNoIncident(t *testing.T) {
-	now := time.Now()
-	for name, tt := range map[string]struct {
-		ends []time.Time
-		want bool
-	}{
-		"a minute apart":         {[]time.Time{now.Add(-time.Minute), now}, true},
-		"heard of late together": {[]time.Time{now.Add(-20 * time.Hour), now}, false},
-		"of an unknown end":      {[]time.Time{{}, now}, true},
-	} {
-		l, _, _ := newQueue(t, `{}`)
-		var last News
-		for i, end := range tt.ends {
-			last = News{
-				Job: slurm.Job{ID: slurm.JobID([]string{"91", "92"}[i]), Cluster: "bench", State: slurm.Failed},
-				Report: &report.Report{
-					Class: outcome.Filesystem, RootLine: "OSError: [Errno 116] Stale file handle: '/lustre/proj/data/1.bin'",
-				},
-			}
-			if !end.IsZero() {
-				last.Job.EndedAt = &end
-			}
-			l.f.reportIncident(t.Context(), l.st, &last)
-		}
-		require.Equal(t, tt.want, last.Incident != nil, name)
-		other := News{Job: last.Job, Report: &report.Report{Class: outcome.HostOOM, RootLine: "Killed"}}
-		other.Job.ID = "93"
-		l.f.reportIncident(t.Context(), l.st, &other)
-		require.Nil(t, other.Incident, "what others have in common is not this one's")
-		unexplained := News{Job: last.Job}
-		l.f.reportIncident(t.Context(), l.st, &unexplained)
-		require.Nil(t, unexplained.Incident)
-	}
-}
-
-// The jobs of a chain queue one another, whatever the specification says of retries.
-func TestAJobOfAChainIsNotTriedAgain(t *testing.T) {
-	l, _, _ := newQueue(t, `{"chain":3,"retry":{"max":3}}`)
-	n := News{Job: l.job, Report: &report.Report{Class: outcome.NCCLIB, RootLine: "port 1 of mlx5_0 is down", Retry: true}}
-	l.f.recover(t.Context(), l.st, &n)
-	require.Empty(t, n.Next)
-	require.Empty(t, n.Why)
-}
-
-// A retry that the cluster refuses is said with its reason.
-func TestARetryThatIsRefusedIsSaid(t *testing.T) {
-	l, _, _ := newQueue(t, `{"retry":{"max":3}}`)
-	n := News{Job: l.job, Report: &report.Report{Class: outcome.NCCLIB, RootLine: "port 1 of mlx5_0 is down", Retry: true}}
-	l.f.recover(t.Context(), l.st, &n)
-	require.Empty(t, n.Next)
-	require.Contains(t, n.Why.EN, "could not be submitted again: ")
-	require.Contains(t, n.Why.ZH, "无法再次提交：")
 }
 
 // An end is reported and then recorded as reported; a second look at the same end
@@ -213,53 +115,6 @@ func TestWhatIsSaidOfAState(t *testing.T) {
 		require.NotEmpty(t, *told, name)
 		require.True(t, tt.says((*told)[0]), "%s: %+v", name, *told)
 	}
-}
-
-// A job's nodes are released when its result is there only if the specification asks
-// for it.
-func TestAResultEndsNoJobUnasked(t *testing.T) {
-	for _, spec := range []string{`{}`, `{"artifact":{"path":"out"}}`, `{"artifact":{"path":"out","cancel":false}}`, `{"artifact":{"cancel":true}}`} {
-		l, _, _ := newQueue(t, spec)
-		l.f.awaited = map[string]bool{}
-		l.f.awaitArtifact(t.Context(), l.st, l.job)
-		require.Empty(t, l.f.awaited, spec)
-	}
-}
-
-// A run that reached its time limit is submitted again at once, dependent on the old
-// job, and the news says so.
-func TestARunAtItsTimeLimitGoesOn(t *testing.T) {
-	y := followCluster(t, "exit 3\n")
-	one := 1
-	id := y.submit(job.Spec{Chain: &one, Retry: job.Retry{Max: &one, On: []string{outcome.SlurmTimeLimit}}})
-	n := y.until("the failure", func(n News) bool { return n.Job.ID == id && n.Report != nil })
-	require.Contains(t, n.Why.EN, "is not among retry.on")
-	st, err := y.call.Store()
-	require.NoError(t, err)
-	n.Report, n.Why = &report.Report{Class: outcome.SlurmTimeLimit}, lang.Text{}
-	(&Follower{Service: y.call.Service, Log: slog.New(slog.DiscardHandler)}).recover(t.Context(), st, &n)
-	require.Equal(t, "submitted again as "+string(n.Next)+" (retry 1 of 1); `cancel "+string(n.Next)+"` stops that", n.Why.EN)
-	require.Equal(t, "已再次提交为 "+string(n.Next)+"（第 1 次重试，共 1 次）；`cancel "+string(n.Next)+"` 可终止", n.Why.ZH)
-	sub, err := st.ByJob(t.Context(), "local", n.Next)
-	require.NoError(t, err)
-	require.Contains(t, string(sub.Spec), "afterany:"+string(id))
-	_, attempt := lineageOf(sub)
-	require.Equal(t, 1, attempt, "the next failure counts this attempt")
-}
-
-// A run that fails for the same reason as the attempt before is not tried a third time.
-func TestARunWhoseCauseCameTwiceStays(t *testing.T) {
-	l, _, _ := newQueue(t, `{"retry":{"max":3}}`)
-	r := report.Report{Class: outcome.NCCLIB, RootLine: "port 1 of mlx5_0 is down", Retry: true}
-	sub, _ := specOf(t.Context(), l.st, l.job)
-	lineage, _ := lineageOf(sub)
-	again, err := l.f.sameCause(t.Context(), l.st, lineage, "1", r, "")
-	require.NoError(t, err)
-	require.False(t, again)
-	n := News{Job: l.job, Report: &r}
-	l.f.recover(t.Context(), l.st, &n)
-	require.Equal(t, "not submitted again: the same cause came twice", n.Why.EN)
-	require.Empty(t, n.Next)
 }
 
 // Operators are told that a cluster is unavailable and that it is back, in messages of
