@@ -24,7 +24,7 @@ var badEnd = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|ended|exited|termi
 	`[\s:=,'"(]*(?:(?:is|of|was)[\s:='"]*)?` +
 	`(?:` + notZero + `|(?:err(?:or)?|fail(?:ed|ure)?|abort(?:ed)?|cancel\w*|timeout|killed|non-?zero)\b)` +
 	`|(?:完成|结束|完毕).{0,12}(?:退出|返回|状态)(?:码|值)[\s:=：为是]*(?:-\d|[1-9])` +
-	`|(?:完成|结束|完毕)[^\p{Han}]{1,3}但?(?:其中)?(?:失败|(?:有|出现|发生|存在)(?:了|\d+ ?个)?(?:错误|异常|失败|问题)|[1-9]\d* ?个.{0,4}失败)` +
+	`|(?:完成|结束|完毕)[^\p{Han}]{1,3}但?(?:其中 ?)?(?:失败|(?:有|出现|发生|存在)了?(?:错误|失败|问题)|[1-9]\d* ?个(?:任务|实验|作业)?失败)(?:$|[^\p{Han}\s\d:：])` +
 	`|异常(?:结束|退出|终止|中断|停止)|\b(?:ended|terminated|finished|exited) (?:abnormally|unsuccessfully)\b`)
 
 // bareStatus matches a line that a script writes about a status that is not zero.
@@ -41,22 +41,23 @@ func saysFailed(text string, last bool) bool {
 // aNumber matches a line whose last word is the number that its other words name: "Error rate: 0.03".
 var aNumber = lazy.New(`[:=] *-?[\d.]+(?:e[+-]?\d+)? ?%?\W*$`)
 
-// lastFailed reports whether the last line of a log tells of a failure, after whatever words of an end.
-func lastFailed(text string) bool {
-	return (failed.MatchString(text) && !aNumber.MatchString(text) && !measured.MatchString(text) ||
-		someFailed.MatchString(text) || badStatus.MatchString(text) || noSuccess.MatchString(text) || fatal.MatchString(text)) && !pattern.ZeroOf.MatchString(text)
+// undoesEnd reports whether the last line of a log tells of a failure of the whole run, after whatever words of an end. What
+// could not be done on the way, or was not saved, undoes none.
+func undoesEnd(text string) bool {
+	return saysFailed(text, true) || (failed.MatchString(text) && !aNumber.MatchString(text) && !measured.MatchString(text) ||
+		someFailed.MatchString(text) || statusField.MatchString(text) || badStatus.MatchString(text) || fatal.MatchString(text)) && !pattern.ZeroOf.MatchString(text)
 }
 
 // badStatus matches a field with the word for a failure, anywhere in a line, such as one of JSON. noSuccess matches one that denies
 // a success, and a count of successes that is zero.
 var (
 	badStatus = lazy.New(`(?i)(?:\b(?:status|state|result|outcome|conclusion)['"]?|状态['"]?|结果['"]?) *[:=：] *['"]?` +
-		`(?:(?:fail(?:ed|ure)?|error|abort(?:ed)?|crashed|cancell?ed|killed|timeout|interrupted)\b|失败|异常|错误)`)
-	noSuccess = lazy.New(`(?i)\b` + succeeded + `['"]? *[:=] *['"]?(?:false\b|0(?:[^\d.]|$))|\b0(?: ?(?:/|of|out of) ?\d+)?(?: \w+)? ` + succeeded + `\b` +
-		`|(?:成功|完成)(?:数|个数)? *[:：]? *0(?:[^\d.%]|$)`)
+		`(?:(?:fail(?:ed|ure)?|abort(?:ed)?|crashed|cancell?ed|killed|timeout|interrupted)(?:$|[^\w=:])|error(?:['"]|\W*$)|(?:失败|异常|错误)[^\p{Han}\d]*$)`)
+	noSuccess = lazy.New(`(?i)\bsuccess['"]? *[:=] *['"]?false\b|\b` + succeeded + ` *[:=] *0(?:[^\d.]|$)|\b0(?: ?(?:/|of|out of) ?\d+)?(?: \w+)? ` + succeeded + `\b` +
+		`|成功[:：]? *0(?:[^\d.%]|$)|完成[:：]? *0 ?/`)
 )
 
-const succeeded = `(?:succe(?:ss(?:es|ful|fully)?|eded)|completed|finished|passed)`
+const succeeded = `(?:succeeded|successful|completed)`
 
 // reports reports whether a line that tells of a failure begins with a level, or counts failed tests. A text that a program
 // generated may begin with such a word, too: "Failed attempts taught her patience".
@@ -64,7 +65,7 @@ func reports(text string) bool {
 	return levelFirst.MatchString(text) || someFailed.MatchString(text) || badStatus.MatchString(text) || fatal.MatchString(text)
 }
 
-var levelFirst = lazy.New(`^[\W\d]*(?:(?:FAILED|FAILURE|ERROR|FATAL)\b|(?i:fail(?:ed|ure)|(?:fatal )?error|fatal) ?:)`)
+var levelFirst = lazy.New(`^(?:[\W\d]*|` + logged + `)(?:(?:FAILED|FAILURE|ERROR|FATAL)\b|(?i:fail(?:ed|ure)|(?:fatal )?error|fatal) ?:)`)
 
 // someFailed matches a count of tests of which some failed.
 var someFailed = lazy.New(`(?i)^\W*[1-9]\d* (?:tests? )?failed, \d+ (?:tests? )?passed\b`)

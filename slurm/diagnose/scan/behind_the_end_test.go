@@ -102,7 +102,9 @@ func TestWhatFollowsACtrlC(t *testing.T) {
 		start + rounds + ended + rounds + key + ended:                              {outcome.SlurmCancelled, "KeyboardInterrupt"},
 		start + rounds + key + "Start the evaluation\n" + scores:                   {outcome.UnknownExit, "Sample"},
 		start + rounds + other + key:                                               {outcome.SlurmCancelled, "KeyboardInterrupt"},
-		start + rounds + other:                                                     {outcome.UserException, "Exception: The backend"},
+		start + rounds + other + diagnosetest.Raised("ValueError: no batch"):       {outcome.UserException, "Exception: The backend"},
+		start + rounds + strings.Replace(other, "Exception: The backend", "OSError: [Errno 28] No space left on device", 1) + key: {outcome.DiskFull, "OSError"},
+		start + rounds + other: {outcome.UserException, "Exception: The backend"},
 	} {
 		t.Run("", func(t *testing.T) {
 			r := diagnosetest.Old(t, log)

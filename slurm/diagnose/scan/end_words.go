@@ -15,8 +15,10 @@ import (
 var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|succeeded|saved|written|wrote|ended|generated|` +
 	`(?-i:PASSED)|(?:\d+|checks?|` + wholeRun + `) passed|ran for \d[\d.]* ?[smh]\w*)\b` + // a verdict, no participle
 	`|完成|结束|完毕|已保存|成功|com sucesso|\bguardad[oa]s?\b|\bto completion\b` +
-	`|\breached (?:the )?(?:max|end|final|last)|\bmax\w*[ _](?:number of )?\w+ reached\b` +
-	`|終了|完了|\b(?:termin(?:é|ad[oa]|at[oa])|conclu[ií]d[oa]|completad[oa]|abgeschlossen|fertig|beendet|finie?\b)|завершен|закончен`)
+	`|\breached (?:the )?(?:end of training|` + most + `)\b|\b` + most + ` reached\b`)
+
+// most matches the number of rounds after which a training ends.
+const most = `(?:max\w*|final|last)[ _](?:(?:number|amount) of )?(?:training )?` + round + `s?`
 
 // over and round are the words for the end of one round of a loop.
 const (

@@ -153,7 +153,7 @@ func (f *Facts) Ending() (e Ending) {
 				e.Said, e.Full, amid = false, false, true
 			case doneWords.MatchString(text) && f.saysEnd(m, text) && f.onlyOnce(m.Tag, text): // onlyOnce looks at every form
 				return Ending{Said: true, Sure: true}
-			case tellsFailure(text) && !pattern.AgentLine(text):
+			case undoesEnd(text) && !pattern.AgentLine(text):
 				e.Said, e.Full, amid = false, e.Full && !reports(text), true
 			case beginning.MatchString(text) && !endWords(text):
 				e.Said, amid = false, true
@@ -251,7 +251,7 @@ var failing = lazy.New(`(?i)\b(?:` + wholeRun + `|process)\b.{0,16}\bfailed\b` +
 func (f *Facts) failedSince(told int) bool {
 	last := tail(f.talk(), lastLines)
 	for k, m := range last {
-		if _, text := logline.CutTag(m.Text); m.told > told && (saysFailed(text, k == len(last)-1) || k == len(last)-1 && tellsFailure(text)) {
+		if _, text := logline.CutTag(m.Text); m.told > told && (saysFailed(text, k == len(last)-1) || k == len(last)-1 && undoesEnd(text)) {
 			return true
 		}
 	}
@@ -259,7 +259,7 @@ func (f *Facts) failedSince(told int) bool {
 }
 
 // failed matches the beginning of a last line that reports a failure.
-var failed = lazy.New(`(?i)^(?:[\W\d]*\d\d:\d\d[\W\d]*)?\W*(?:failed|failure|error|fatal|cannot|could not|unable)\b`)
+var failed = lazy.New(`(?i)^(?:(?:[\W\d]*\d\d:\d\d[\W\d]*)?\W*|` + logged + `)(?:failed|failure|error|fatal|cannot|could not|unable)\b`)
 
 // announced matches further forms of an announcement.
 var announced = lazy.New(`(?i)^` + levelled + `[a-z]+ing\b.*(?:\.\.\.|…)$`)
@@ -293,8 +293,8 @@ var Killed = lazy.New(`^(?:\S+: line \d+: +\d+ |\[?[\d-]+[ T][\d:.,]+(?:Z|[+-][\
 const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|start|open|log(?:ged|in)|authenticat|download|fetch|mount|pars|read|restor|resolv|push|upload)`
 
 // denied matches words of an end with one that negates them.
-var denied = lazy.New(`(?i)(?:(?:\b(?:not|never|nothing|none|unable|fail(?:ed|s)?|no \w+)|n['’]t)(?:[ -]\w+){0,3}[ -]|\bun-?|\bin-?)` +
-	`(?:done|finish(?:ed)?|complete\w*|succe(?:ss\w*|ed(?:ed)?)|saved|written)\b|(?:没有?|未)(?:能够?|被|成功|全部|正常|顺利)*(?:完成|结束|成功|保存|跑完|通过)`)
+var denied = lazy.New(`(?i)(?:(?:\b(?:not|never|unable|fail(?:ed|s)?)|^[\W\d]*(?:nothing|none|no \w+)|n['’]t)(?:[ -]\w+){0,3}[ -]|\bun-?|\bin-?)` +
+	`(?:done|finish(?:ed)?|complet\w*|succe(?:ss\w*|ed(?:ed)?)|saved|written)\b|(?:没有?|未)(?:能够?|被|成功|全部|正常|顺利)*(?:完成|结束|成功|保存|跑完|通过)`)
 
 // unfinished matches other words that take back the words of an end beside them.
 var unfinished = lazy.New(`(?i)` +
@@ -314,7 +314,10 @@ const settings = `(?:(?:the|all|run|model|training|experiment) )?(?:config(?:ura
 var readIn = lazy.New(`(?i)^(.*\b(?:loaded|restored|initiali[sz]ed)\b.*)\bsuccess(?:ful(?:ly)?)?\b`)
 
 // levelled matches what loggers write before a message: a time, names and a level.
-const levelled = `[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|SUCCESS)\b[\W\d]*(?:[\w.]+(?::| -)[\W\d]*)?)?`
+const levelled = `[\W\dTZ]*(?:` + logged + `)?`
+
+// logged matches those with a level.
+const logged = `[\W\dTZ]*(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|SUCCESS)\b[\W\d]*(?:[\w.]+(?::| -)[\W\d]*)?`
 
 // elsewhere matches such messages in Korean, which tell of the whole work and of nothing before it, such as a reason.
 const elsewhere = `(?:(?:모든|전체|모델|파라미터) )?(?:학습|훈련|실험|스위핑)[이가을를]? ?(?:모두 )?(?:종료|완료|끝)(?:되었습니다|됐습니다|했습니다|됨)?`
@@ -350,8 +353,8 @@ func (s *scanner) allDone(t logline.Tag, text string, off int64, h pattern.Hits)
 		s.whole = nil // what was said of a part before is of one now, too
 		return
 	}
-	if account := accounted.MatchString(text); account || s.matches(whole, text) && !takenBack(text) &&
-		!ErrorLevel.MatchString(text[:min(len(text), 160)]) {
+	if account := accounted.MatchString(text); account || s.matches(whole, text) && !ofRound.MatchString(text) && !badEnd.MatchString(text) && !denied.MatchString(whole.FindString(text)) &&
+		!noSuccess.MatchString(text) && !ErrorLevel.MatchString(text[:min(len(text), 160)]) {
 		ran := s.Ran
 		s.whole, s.wholeAt, s.wholeOff, s.wholeTold, s.accounted = &ran, s.now, off, s.told, account
 	}

@@ -114,16 +114,12 @@ func (f *Facts) amidBar() bool {
 // tellsFailure reports whether a line tells of a failure, as make's "Error 1", srun's reports and the driver's words on a GPU do:
 // it is no result of a loop. A count of failures is one.
 func tellsFailure(text string) bool {
-	return pattern.AgentLine(text) || strings.Contains(text, "NVRM: ") || lastFailed(text) || saysFailed(text, true) || statusField.MatchString(text) ||
-		(lost.MatchString(text) && !lostParts.MatchString(text) && !aNumber.MatchString(text) && !pattern.WarningLevel.MatchString(text) || denied.MatchString(text)) && !pattern.ZeroOf.MatchString(text)
+	return pattern.AgentLine(text) || strings.Contains(text, "NVRM: ") || undoesEnd(text) ||
+		(lostAtEnd.MatchString(text) || denied.MatchString(text) || noSuccess.MatchString(text)) && !pattern.ZeroOf.MatchString(text)
 }
 
-// lost matches words for a failure of what the program did, or of something in it, but not for an error that it measured.
-var lost = lazy.New(`(?i)(?:^|[^-\w])(?:failed|failure|(?-i:FAIL)|crashed|aborted|interrupted|cancell?ed|could not|cannot)(?:[^\w:=]|$)|(?-i:\bError \d+\W*$)|\bERR!` +
-	`|\b(?:with|due to|because of)(?: \w+){0,2} errors?\b|失败|取消|中止|中断|终止`)
-
-// lostParts matches a count of what failed of many parts.
-var lostParts = lazy.New(`(?i)\d (?:of \d+ )?(?:\w+ )?failed\b`)
+// lostAtEnd matches a line whose last word is that for a failure.
+var lostAtEnd = lazy.New(`(?i)(?:\b(?:failed|aborted|interrupted|cancell?ed)|\bError \d+|失败|取消|中止|中断)\W*$`)
 
 // statusField matches a field for how a program ended, anywhere in a line: "END rc=1 elapsed=3121s". Solvers number their states.
 var statusField = lazy.New(`(?i)\b` + statusName + `[:=] ?` + notZero)
