@@ -44,9 +44,12 @@ var aNumber = lazy.New(`[:=] *-?[\d.]+(?:e[+-]?\d+)? ?%?\W*$`)
 // undoesEnd reports whether the last line of a log tells of a failure of the whole run, after whatever words of an end. What
 // could not be done on the way, or was not saved, undoes none.
 func undoesEnd(text string) bool {
-	return saysFailed(text, true) || (failed.MatchString(text) && !aNumber.MatchString(text) && !measured.MatchString(text) ||
+	return saysFailed(text, true) || notRun.MatchString(text) || (failed.MatchString(text) && !aNumber.MatchString(text) && !measured.MatchString(text) ||
 		someFailed.MatchString(text) || statusField.MatchString(text) || badStatus.MatchString(text) || fatal.MatchString(text)) && !pattern.ZeroOf.MatchString(text)
 }
+
+// notRun matches words that deny the end of the whole run, or tell that all of its parts failed.
+var notRun = lazy.New(`(?i)^\W*(?:the )?` + wholeRun + ` (?:(?:has|was|did|is|could) ?(?:not|n['’]t)|not)(?: been| be| fully)? (?:finish|complet)|^\W*all (?:\d+ )?\w+ failed\W*$`)
 
 // badStatus matches a field with the word for a failure, anywhere in a line, such as one of JSON. noSuccess matches one that denies
 // a success, and a count of successes that is zero.
