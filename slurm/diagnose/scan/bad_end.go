@@ -45,7 +45,8 @@ var aNumber = lazy.New(`[:=] *-?[\d.]+(?:e[+-]?\d+)? ?%?\W*$`)
 // could not be done on the way, or was not saved, undoes none.
 func undoesEnd(text string) bool {
 	return saysFailed(text, true) || notRun.MatchString(text) || (failed.MatchString(text) && !aNumber.MatchString(text) && !measured.MatchString(text) ||
-		someFailed.MatchString(text) || statusField.MatchString(text) || badStatus.MatchString(text) || fatal.MatchString(text)) && !pattern.ZeroOf.MatchString(text)
+		someFailed.MatchString(text) || statusField.MatchString(text) ||
+		badStatus.MatchString(text) || fatal.MatchString(text)) && !pattern.ZeroOf.MatchString(text)
 }
 
 // notRun matches words that deny the end of the whole run, or tell that all of its parts failed.
@@ -55,7 +56,8 @@ var notRun = lazy.New(`(?i)^\W*(?:the )?` + wholeRun + ` (?:(?:has|was|did|is|co
 // a success, and a count of successes that is zero.
 var (
 	badStatus = lazy.New(`(?i)(?:\b(?:status|state|result|outcome|conclusion)['"]?|状态['"]?|结果['"]?) *[:=：] *['"]?` +
-		`(?:(?:fail(?:ed|ure)?|abort(?:ed)?|crashed|cancell?ed|killed|timeout|interrupted)(?:$|[^\w=:])|error(?:['"]|\W*$)|(?:失败|异常|错误)[^\p{Han}\d]*$)`)
+		`(?:(?:fail(?:ed|ure)?|abort(?:ed)?|crashed|cancell?ed|killed|timeout|interrupted)(?:$|[^\w=:])|` +
+		`error(?:['"]|\W*$)|(?:失败|异常|错误)[^\p{Han}\d]*$)`)
 	noSuccess = lazy.New(`(?i)\bsuccess['"]? *[:=] *['"]?false\b|\b` + succeeded + ` *[:=] *0(?:[^\d.]|$)|\b0(?: ?(?:/|of|out of) ?\d+)?(?: \w+)? ` + succeeded + `\b` +
 		`|成功[:：]? *0(?:[^\d.%]|$)|完成[:：]? *0 ?/`)
 )
