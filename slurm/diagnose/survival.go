@@ -54,7 +54,7 @@ func (j *job) after(e *scan.Event) continuation {
 	if e.Answered && !leftModule(e) {
 		return wentOn // the exception was a request's, and the server lived on to answer it
 	}
-	if inThread(e) && !j.deathSeen() && f.Ran.Sentences-e.Ran.Sentences >= scan.Enough {
+	if inThread(e) && !j.deathSeen() && (f.Ran.Sentences-e.Ran.Sentences >= scan.Enough || e.Class == outcome.UserException && interruptedSince(e, j.events)) {
 		return wentOn // a thread died, and its process writes on
 	}
 	if e.Kind != "" && j.linesUntilNext(e) >= scan.NextRun && !j.manyProcesses() {
@@ -486,4 +486,11 @@ func (j *job) threadAfterEnd(e *scan.Event) bool {
 // inThread reports whether an exception's outermost frame is that of a thread.
 func inThread(e *scan.Event) bool {
 	return e.Stack != nil && len(e.Stack.Frames) > 0 && e.Stack.Frames[0].Function == "_bootstrap_inner"
+}
+
+// interruptedSince reports whether a person ended the process after an exception, by Ctrl-C.
+func interruptedSince(e *scan.Event, events []*scan.Event) bool {
+	return slices.ContainsFunc(events, func(o *scan.Event) bool {
+		return o.File == e.File && o.Tag == e.Tag && o.Off > e.Off && o.Counts() && o.Kind == scan.Interrupt
+	})
 }

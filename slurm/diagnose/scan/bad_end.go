@@ -11,8 +11,11 @@ import (
 // number ("12 layers"). The status of an HTTP request is none.
 const notZero = `(?:-\d{1,3}|[1-9]\d?|1\d\d|255)(?:[^\w\s.,/%-]|[.,]?(?:\s*$|\s+(?:[^\sa-z]|\w+[=:]|(?:in|on|at|after|for|from|by|and|but)\b))|[.,]\s)`
 
-// statusName matches the names that scripts give an exit status.
-const statusName = `(?:rc|(?:exit|return)[ _-]?(?:code|status|value))`
+// statusName matches the names that scripts give an exit status, statusZH those in Chinese.
+const (
+	statusName = `(?:rc|(?:exit|return)[ _-]?(?:code|status|value)|` + statusZH + `)`
+	statusZH   = `(?:退出|返回)(?:码|值|状态|代码)`
+)
 
 // badEnd matches words of an end with a status that is not zero, or with the word for a failure: the
 // program is over, and its work is not done.
@@ -20,10 +23,12 @@ var badEnd = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|ended|exited|termi
 	`\b(?:` + statusName + `|(?:with (?:an? )?)?(?:status|state|code)(?: code)?)\b` +
 	`[\s:=,'"(]*(?:(?:is|of|was)[\s:='"]*)?` +
 	`(?:` + notZero + `|(?:err(?:or)?|fail(?:ed|ure)?|abort(?:ed)?|cancel\w*|timeout|killed|non-?zero)\b)` +
-	`|(?:完成|结束|完毕).{0,12}(?:退出|返回|状态)(?:码|值)[\s:=：为是]*(?:-\d|[1-9])`)
+	`|(?:完成|结束|完毕).{0,12}(?:退出|返回|状态)(?:码|值)[\s:=：为是]*(?:-\d|[1-9])` +
+	`|(?:完成|结束|完毕)[^\p{Han}]{1,3}但?(?:其中 ?)?(?:失败|(?:有|出现|发生|存在)了?(?:错误|失败|问题)|[1-9]\d* ?个(?:任务|实验|作业)?失败)(?:$|[^\p{Han}\s\d:：])` +
+	`|异常(?:结束|退出|终止|中断|停止)|\b(?:ended|terminated|finished|exited) (?:abnormally|unsuccessfully)\b`)
 
 // bareStatus matches a line that a script writes about a status that is not zero.
-var bareStatus = lazy.New(`(?i)^\W*(?:\[[^\]]{0,40}\]\W*)?(?:\w+_)?(?:` + statusName + `|exit) ?[:=] ?` + notZero +
+var bareStatus = lazy.New(`(?i)^\W*(?:\[[^\]]{0,40}\]\W*)?(?:\w+_)?(?:(?:` + statusName + `|exit) ?[:=：] ?|` + statusZH + ` )` + notZero +
 	`|^\W*[\w./-]+ returned (?:-\d{1,3}|[1-9]\d?|1\d\d|255)\W*$`)
 
 // saysFailed reports whether a line says that the program failed. The last line of a log may say it by
@@ -36,17 +41,36 @@ func saysFailed(text string, last bool) bool {
 // aNumber matches a line whose last word is the number that its other words name: "Error rate: 0.03".
 var aNumber = lazy.New(`[:=] *-?[\d.]+(?:e[+-]?\d+)? ?%?\W*$`)
 
-// lastFailed reports whether the last line of a log tells of a failure, after whatever words of an end.
-func lastFailed(text string) bool {
-	return (failed.MatchString(text) && !aNumber.MatchString(text) && !measured.MatchString(text) ||
-		someFailed.MatchString(text)) && !pattern.ZeroOf.MatchString(text)
+// undoesEnd reports whether the last line of a log tells of a failure of the whole run, after whatever words of an end. What
+// could not be done on the way, or was not saved, undoes none.
+func undoesEnd(text string) bool {
+	return saysFailed(text, true) || notRun.MatchString(text) || (failed.MatchString(text) && !aNumber.MatchString(text) && !measured.MatchString(text) ||
+		someFailed.MatchString(text) || statusField.MatchString(text) ||
+		badStatus.MatchString(text) || fatal.MatchString(text)) && !pattern.ZeroOf.MatchString(text)
 }
+
+// notRun matches words that deny the end of the whole run, or tell that all of its parts failed.
+var notRun = lazy.New(`(?i)^\W*(?:the )?` + wholeRun + ` (?:(?:has|was|did|is|could) ?(?:not|n['’]t)|not)(?: been| be| fully)? (?:finish|complet)|^\W*all (?:\d+ )?\w+ failed\W*$`)
+
+// badStatus matches a field with the word for a failure, anywhere in a line, such as one of JSON. noSuccess matches one that denies
+// a success, and a count of successes that is zero.
+var (
+	badStatus = lazy.New(`(?i)(?:\b(?:status|state|result|outcome|conclusion)['"]?|状态['"]?|结果['"]?) *[:=：] *['"]?` +
+		`(?:(?:fail(?:ed|ure)?|abort(?:ed)?|crashed|cancell?ed|killed|timeout|interrupted)(?:$|[^\w=:])|` +
+		`error(?:['"]|\W*$)|(?:失败|异常|错误)[^\p{Han}\d]*$)`)
+	noSuccess = lazy.New(`(?i)\bsuccess['"]? *[:=] *['"]?false\b|\b` + succeeded + ` *[:=] *0(?:[^\d.]|$)|\b0(?: ?(?:/|of|out of) ?\d+)?(?: \w+)? ` + succeeded + `\b` +
+		`|成功[:：]? *0(?:[^\d.%]|$)|完成[:：]? *0 ?/`)
+)
+
+const succeeded = `(?:succeeded|successful|completed)`
 
 // reports reports whether a line that tells of a failure begins with a level, or counts failed tests. A text that a program
 // generated may begin with such a word, too: "Failed attempts taught her patience".
-func reports(text string) bool { return levelFirst.MatchString(text) || someFailed.MatchString(text) }
+func reports(text string) bool {
+	return levelFirst.MatchString(text) || someFailed.MatchString(text) || badStatus.MatchString(text) || fatal.MatchString(text)
+}
 
-var levelFirst = lazy.New(`^[\W\d]*(?:(?:FAILED|FAILURE|ERROR|FATAL)\b|(?i:fail(?:ed|ure)|(?:fatal )?error|fatal) ?:)`)
+var levelFirst = lazy.New(`^(?:[\W\d]*|` + logged + `)(?:(?:FAILED|FAILURE|ERROR|FATAL)\b|(?i:fail(?:ed|ure)|(?:fatal )?error|fatal) ?:)`)
 
 // someFailed matches a count of tests of which some failed.
 var someFailed = lazy.New(`(?i)^\W*[1-9]\d* (?:tests? )?failed, \d+ (?:tests? )?passed\b`)
@@ -112,4 +136,4 @@ var (
 // fatal matches a last line with the level with which programs end, before two words at least, or the word for an aborted run.
 var fatal = lazy.New(`^[\W\d]*FATAL\b\W+(?:[\w.-]+: )?[A-Za-z][\w'.-]*,? [A-Za-z]|(?i:^\W*(?:aborted|exiting with (?:an )?error|` +
 	wholeJob + `.{0,24} (?:was |been )?(?:aborted|cancelled|canceled))\W*$)` +
-	`|(?:训练|任务|作业|程序|实验|运行)(?:已经?|被)?(?:失败|取消|中止|终止)了?(?:$|[^\p{Han}])`)
+	`|(?:训练|任务|作业|程序|实验|运行)(?:已经?|被)?(?:失败|取消|中止|终止|中断)了?(?:$|[^\p{Han}])`)

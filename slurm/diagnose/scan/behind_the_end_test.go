@@ -55,6 +55,33 @@ func TestWhatIsLeftBehindTheEnd(t *testing.T) {
 	}
 }
 
+// What a shell, its script or Python itself writes behind a program's last words tells nothing of the work.
+func TestWhatIsNotTheProgramsBehindItsEnd(t *testing.T) {
+	steps := "Reading the words\n" + diagnosetest.Rounds(12, "epoch 1 step {n} loss 2.{n}\n")
+	done := steps + "Test accuracy of the best model: 71.5\n"
+	cut := steps + "Traceback (most recent call last):\n  File \"/w/a.py\", line 9, in <module>\n    main()\n  File \"/w/a.py\", line 4, in main\n    raise OSError(\n"
+	told := steps + "torch.distributed.elastic.multiprocessing.api.SignalException: Process 58 got signal: 15\n"
+	const date, over = "Fri Mar  1 10:11:12 UTC 2024\n", "Job ended at Fri Mar  1 10:11:12 UTC 2024\n"
+	const warning = "/lib/a.py:24: UserWarning: There is 1 leaked object\n  warnings.warn('There are %d leaked objects'\n"
+	for log, class := range map[string]string{
+		done + date:                                   outcome.Success,
+		done + warning:                                outcome.Success,
+		done + "Deactivating the environment\n":       outcome.Success,
+		done + "ann@login1:~/fit$ exit\nlogout\n":     outcome.Success,
+		done + `PS C:\Users\ann\fit> ` + "\n":         outcome.Success,
+		steps + date:                                  outcome.UnknownExit,
+		steps + warning:                               outcome.UnknownExit,
+		cut + over:                                    outcome.UnknownExit,
+		cut + "\nreal\t2m3.4s\nuser\t1m\nsys\t0m1s\n": outcome.UnknownExit,
+		told + over:                                   outcome.SlurmCancelled,
+		told + "Done.\n":                              outcome.SlurmCancelled,
+		steps + "Killed\n" + over:                     outcome.HostOOM,
+	} {
+		r := diagnosetest.Old(t, log)
+		require.Equal(t, class, r.Class, "%s: %s", log, r.Why)
+	}
+}
+
 // What a program writes behind its Ctrl-C tells whether it was started again.
 func TestWhatFollowsACtrlC(t *testing.T) {
 	start := "Opening the library of the device\nFound a device with the name A100\nThe plan of the work is made\n"
@@ -74,8 +101,10 @@ func TestWhatFollowsACtrlC(t *testing.T) {
 		start + frames + key + "Going on\nReading more\nIt was caught\n" + frames:  {outcome.UnknownExit, ""},
 		start + rounds + ended + rounds + key + ended:                              {outcome.SlurmCancelled, "KeyboardInterrupt"},
 		start + rounds + key + "Start the evaluation\n" + scores:                   {outcome.UnknownExit, "Sample"},
-		start + rounds + other + key:                                               {outcome.UserException, "Exception: The backend"},
-		start + rounds + other:                                                     {outcome.UserException, "Exception: The backend"},
+		start + rounds + other + key:                                               {outcome.SlurmCancelled, "KeyboardInterrupt"},
+		start + rounds + other + diagnosetest.Raised("ValueError: no batch"):       {outcome.UserException, "Exception: The backend"},
+		start + rounds + strings.Replace(other, "Exception: The backend", "OSError: [Errno 28] No space left on device", 1) + key: {outcome.DiskFull, "OSError"},
+		start + rounds + other: {outcome.UserException, "Exception: The backend"},
 	} {
 		t.Run("", func(t *testing.T) {
 			r := diagnosetest.Old(t, log)

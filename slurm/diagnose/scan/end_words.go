@@ -14,7 +14,11 @@ import (
 // round of a loop.
 var doneWords = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|success(?:ful(?:ly)?)?|succeeded|saved|written|wrote|ended|generated|` +
 	`(?-i:PASSED)|(?:\d+|checks?|` + wholeRun + `) passed|ran for \d[\d.]* ?[smh]\w*)\b` + // a verdict, no participle
-	`|完成|结束|已保存|成功|com sucesso|\bguardad[oa]s?\b`)
+	`|完成|结束|完毕|已保存|成功|com sucesso|\bguardad[oa]s?\b|\bto completion\b` +
+	`|\breached (?:the )?(?:end of training|` + most + `)\b|\b` + most + ` reached\b`)
+
+// most matches the number of rounds after which a training ends.
+const most = `(?:max\w*|final|last)[ _](?:(?:number|amount) of )?(?:training )?` + round + `s?`
 
 // over and round are the words for the end of one round of a loop.
 const (
@@ -72,7 +76,7 @@ func banner(text string) bool {
 }
 
 // closing matches words that occur only at an end.
-var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at)\b|\bend(?:ed|ing) at:|\b` + wholeRun + ` ends?\b` +
+var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at)\b|(?:结束|完成)时间|\bend(?:ed|ing) at:|\b` + wholeRun + ` ends?\b` +
 	`|\bexit(?:ed with)? (?:code|status)\b.{0,5}\b0\b` +
 	`|^\W*finishing [a-z ]{1,30}\d?\d (?:[a-z]{3} )?\d\d:\d\d:\d\d\b` + // with a date
 	`|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b` +
@@ -104,7 +108,8 @@ func closes(text string) bool {
 // echo command, which a workflow prints before it runs the command.
 func takenBack(text string) bool {
 	read := readIn.FindStringSubmatch(text)
-	return read != nil && !doneWords.MatchString(read[1]) || unfinished.MatchString(pattern.ZeroOf.ReplaceAllString(text, "")) ||
+	rest := pattern.ZeroOf.ReplaceAllString(text, "")
+	return read != nil && !doneWords.MatchString(read[1]) || unfinished.MatchString(rest) || denied.MatchString(rest) || noSuccess.MatchString(rest) ||
 		badEnd.MatchString(text) || ofRound.MatchString(text) || strings.HasPrefix(text, "echo ") || strings.HasPrefix(text, "printf ")
 }
 

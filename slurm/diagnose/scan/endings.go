@@ -139,6 +139,8 @@ func (f *Facts) Ending() (e Ending) {
 			switch {
 			case raised, strings.Contains(text, python.Header), strings.HasPrefix(strings.TrimLeft(text, " "), `File "`), Killed.MatchString(text):
 				return Ending{Sure: true}
+			case (closes(text) || onlyTime.MatchString(text) || f.saysEnd(m, text)) && f.failedBefore(last[:k]):
+				return Ending{Sure: true} // the script says that it is at its end
 			// With "set -x", a shell shows the script's next command when the one before it has returned.
 			case strings.HasPrefix(text, "+ ") && !leavesFailed.MatchString(text) && f.reachedTotal():
 				return Ending{Said: true, Sure: true}
@@ -146,12 +148,12 @@ func (f *Facts) Ending() (e Ending) {
 				k > 0 && noneFailed.MatchString(text) && somePassed.MatchString(last[k-1].Text),
 				(score.MatchString(text) && !tellsOfRound(text) && !(e.Short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
 					!f.repeats(m, text) && !f.inRow(m.Tag, text):
-				return Ending{Said: !(closes(text) || onlyTime.MatchString(text)) || !failedBefore(last[:k]), Sure: true}
+				return Ending{Said: true, Sure: true}
 			case heads.MatchString(text):
 				e.Said, e.Full, amid = false, false, true
 			case doneWords.MatchString(text) && f.saysEnd(m, text) && f.onlyOnce(m.Tag, text): // onlyOnce looks at every form
 				return Ending{Said: true, Sure: true}
-			case lastFailed(text) && !pattern.AgentLine(text):
+			case undoesEnd(text) && !pattern.AgentLine(text):
 				e.Said, e.Full, amid = false, e.Full && !reports(text), true
 			case beginning.MatchString(text) && !endWords(text):
 				e.Said, amid = false, true
@@ -177,11 +179,19 @@ func (f *Facts) Ending() (e Ending) {
 	return e
 }
 
-// failedBefore reports whether the last line before those with which a script ends tells of a failure.
-func failedBefore(lines []Mark) bool {
+// failedBefore reports whether the last line before those with which a script ends tells of a failure, or is one of a traceback.
+func (f *Facts) failedBefore(lines []Mark) bool {
+	amid := false // in the code of a frame
 	for _, m := range slices.Backward(lines) {
-		if _, text := logline.CutTag(m.Text); !closes(text) && !onlyTime.MatchString(text) {
-			return lastFailed(text) && reports(text) && pattern.FormOf(text) < pattern.Report
+		_, text := logline.CutTag(m.Text)
+		if f.iteratedSince(m.Off) {
+			return false
+		}
+		if _, _, raised := python.ParseException(text, false); raised || strings.HasPrefix(text, `  File "`) || Killed.MatchString(text) {
+			return true
+		}
+		if amid = amid || strings.HasPrefix(text, "    "); !amid && !closes(text) && !onlyTime.MatchString(text) {
+			return tellsFailure(text) && !pattern.AgentLine(text) && (reports(text) || !failed.MatchString(text))
 		}
 	}
 	return false
@@ -241,7 +251,7 @@ var failing = lazy.New(`(?i)\b(?:` + wholeRun + `|process)\b.{0,16}\bfailed\b` +
 func (f *Facts) failedSince(told int) bool {
 	last := tail(f.talk(), lastLines)
 	for k, m := range last {
-		if _, text := logline.CutTag(m.Text); m.told > told && (saysFailed(text, k == len(last)-1) || k == len(last)-1 && lastFailed(text)) {
+		if _, text := logline.CutTag(m.Text); m.told > told && (saysFailed(text, k == len(last)-1) || k == len(last)-1 && undoesEnd(text)) {
 			return true
 		}
 	}
@@ -249,7 +259,7 @@ func (f *Facts) failedSince(told int) bool {
 }
 
 // failed matches the beginning of a last line that reports a failure.
-var failed = lazy.New(`(?i)^(?:[\W\d]*\d\d:\d\d[\W\d]*)?\W*(?:failed|failure|error|fatal|cannot|could not|unable)\b`)
+var failed = lazy.New(`(?i)^(?:(?:[\W\d]*\d\d:\d\d[\W\d]*)?\W*|` + logged + `)(?:failed|failure|error|fatal|cannot|could not|unable)\b`)
 
 // announced matches further forms of an announcement.
 var announced = lazy.New(`(?i)^` + levelled + `[a-z]+ing\b.*(?:\.\.\.|…)$`)
@@ -261,7 +271,8 @@ var timeLeft = lazy.On("eta|ETA|emaining", `(?i)\b(?:eta|remaining(?: time)?)\b 
 var heads = lazy.New(`^\s*[A-Z]\w*(?: \w+){0,5}:\s*$`)
 
 // lastAct matches announcements of a program that has done its work.
-var lastAct = lazy.New(`(?i)\b(?:saving|exiting|stopping)\b|\b(?:push|copy|upload|sync)ing\b.*\b(?:results?|outputs?|artifacts?|git\w*|hub)\b`)
+var lastAct = lazy.New(`(?i)\b(?:saving|exiting|stopping|(?:deactivat|clos|shutt|releas|terminat|disconnect)ing|cleaning up)\b|` +
+	`\b(?:push|copy|upload|sync)ing\b.*\b(?:results?|outputs?|artifacts?|git\w*|hub)\b`)
 
 // lastBreath matches messages of a process that ends by itself: the interpreter destroys its
 // communicators when it exits. They are aborted after an exception too, but then the exception is in
@@ -281,10 +292,13 @@ var Killed = lazy.New(`^(?:\S+: line \d+: +\d+ |\[?[\d-]+[ T][\d:.,]+(?:Z|[+-][\
 // ready matches the beginnings of words for preparations.
 const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|start|open|log(?:ged|in)|authenticat|download|fetch|mount|pars|read|restor|resolv|push|upload)`
 
-// unfinished matches words that negate the words of an end beside them.
-var unfinished = lazy.New(`(?i)(?:(?:\bnot|n't|\bnever)[ -]?(?:yet |been |be |fully )*|\bun-?|\bin-?)(?:done|finish(?:ed)?|complete\w*|success\w*|saved|written)\b|` +
-	`\b(?:will|would|to|can|should) be\b|\bpartial\b|` +
-	`\b(?:start-?up|warm-?up|set-?up|initiali[sz]ation) (?:complete|done|finish)|` +
+// denied matches words of an end with one that negates them.
+var denied = lazy.New(`(?i)(?:(?:\b(?:not|never|unable|fail(?:ed|s)?)|^[\W\d]*(?:nothing|none|no \w+)|n['’]t)(?:[ -]\w+){0,3}[ -]|\bun-?|\bin-?)` +
+	`(?:done|finish(?:ed)?|complet\w*|succe(?:ss\w*|ed(?:ed)?)|saved|written)\b|(?:没有?|未)(?:能够?|被|成功|全部|正常|顺利)*(?:完成|结束|成功|保存|跑完|通过)`)
+
+// unfinished matches other words that take back the words of an end beside them.
+var unfinished = lazy.New(`(?i)` +
+	`\b(?:will|would|to|can|should) be\b|\bpartial\b|\b(?:start-?up|warm-?up|set-?up|initiali[sz]ation) (?:complete|done|finish)|` +
 	`\b` + ready + `\w*(?: [\w.-]+){0,3} success(?:ful(?:ly)?)?\b|` +
 	`\b(?:successfully|finished|done|completed?) ` + ready + `|(?-i:^Done \(t=[\d.]+s\))|` + // pycocotools, about an index
 	`<All keys matched successfully>|` + // load_state_dict
@@ -300,7 +314,10 @@ const settings = `(?:(?:the|all|run|model|training|experiment) )?(?:config(?:ura
 var readIn = lazy.New(`(?i)^(.*\b(?:loaded|restored|initiali[sz]ed)\b.*)\bsuccess(?:ful(?:ly)?)?\b`)
 
 // levelled matches what loggers write before a message: a time, names and a level.
-const levelled = `[\W\dTZ]*(?:(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|SUCCESS)\b[\W\d]*(?:[\w.]+(?::| -)[\W\d]*)?)?`
+const levelled = `[\W\dTZ]*(?:` + logged + `)?`
+
+// logged matches those with a level.
+const logged = `[\W\dTZ]*(?:[\w.]+\W[\W\d]*){0,2}(?:INFO|SUCCESS)\b[\W\d]*(?:[\w.]+(?::| -)[\W\d]*)?`
 
 // elsewhere matches such messages in Korean, which tell of the whole work and of nothing before it, such as a reason.
 const elsewhere = `(?:(?:모든|전체|모델|파라미터) )?(?:학습|훈련|실험|스위핑)[이가을를]? ?(?:모두 )?(?:종료|완료|끝)(?:되었습니다|됐습니다|했습니다|됨)?`
@@ -336,8 +353,8 @@ func (s *scanner) allDone(t logline.Tag, text string, off int64, h pattern.Hits)
 		s.whole = nil // what was said of a part before is of one now, too
 		return
 	}
-	if account := accounted.MatchString(text); account || s.matches(whole, text) && !ofRound.MatchString(text) && !badEnd.MatchString(text) &&
-		!ErrorLevel.MatchString(text[:min(len(text), 160)]) {
+	if account := accounted.MatchString(text); account || s.matches(whole, text) && !ofRound.MatchString(text) && !badEnd.MatchString(text) && !denied.MatchString(whole.FindString(text)) &&
+		!noSuccess.MatchString(text) && !ErrorLevel.MatchString(text[:min(len(text), 160)]) {
 		ran := s.Ran
 		s.whole, s.wholeAt, s.wholeOff, s.wholeTold, s.accounted = &ran, s.now, off, s.told, account
 	}
@@ -393,13 +410,18 @@ var rowOf = lazy.New(`^(?:\d+ {2,}\S.*  .*| {2,}\S+ {2,}\S.*|\[\d+ rows x \d+ co
 	`| \d+ files? changed, .*| (?:rewrite|create mode|delete mode|mode change|rename) \S.*)$`)
 
 // talk returns the last lines without what a trap wrote, rows of data frames, shell prompts, bars of files that were transferred,
-// PyTorch's warnings about processes that exit one after the other, and MLPerf's records of anything but the end of the run.
+// Python's warnings with their lines of code, which it writes at any end, PyTorch's about processes that exit one after the other,
+// MLPerf's records of anything but the end of the run, and a time that stands alone, unless the script began with one.
 func (f *Facts) talk() (lines []Mark) {
+	warned := false
 	for _, m := range f.Last {
 		if f.trap.ran(f.told) && m.told > f.trap.at {
 			break
 		}
-		if _, text := logline.CutTag(m.Text); !rowOf.MatchString(text) && !prompt.MatchString(text) && !transferred.MatchString(text) &&
+		_, text := logline.CutTag(m.Text)
+		warned = pythonWarns.MatchString(text) || warned && strings.HasPrefix(text, "  ")
+		if !warned && !(f.clockedIn == 0 && onlyTime.MatchString(text) && !endWords(text)) &&
+			!rowOf.MatchString(text) && !prompt.MatchString(text) && !transferred.MatchString(text) &&
 			!(ofTorch.MatchString(text) && pattern.WarningLevel.MatchString(text)) && // a peer exited first
 			!(strings.HasPrefix(text, ":::MLL") && !strings.Contains(text, "run_stop")) {
 			lines = append(lines, m)

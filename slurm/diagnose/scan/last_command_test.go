@@ -81,6 +81,7 @@ func TestOtherLanguagesErrors(t *testing.T) {
 		"Julia":                         {"begins\nERROR: SystemError: opening file \"/w/a.jl\": No such file or directory\n" + frames, outcome.UserException, "SystemError"},
 		"Julia, and a package":          {"ERROR: LoadError: ArgumentError: Package Flux not found in current path.\n- Run `import Pkg`\n" + frames, outcome.ImportError, "Flux"},
 		"an error without Julia's end":  {"ERROR: shelf 3 is cold\nreads on\nreads on\nreads on\nreads on\n" + frames, outcome.UnknownExit, ""},
+		"C++, PyTorch's exception":      {strings.ReplaceAll(thrown, "mesh::", "c10::") + "frame #0: main + 0x5\n\nAborted (core dumped)\n", outcome.UserException, "no input"},
 		"C++, an exception of its own":  {"begins\n" + thrown, outcome.Segfault, "mesh::Error"},
 		"killed, after Slurm's word":    {"begins\n" + cancelled + killed, outcome.SlurmCancelled, "CANCELLED"},
 		"killed, without Slurm's word":  {"begins\n" + killed, outcome.HostOOM, "Killed"},

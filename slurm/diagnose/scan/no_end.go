@@ -114,9 +114,10 @@ var killsOwn = lazy.New(`^\++ (?:kill|pkill|killall) (?:-[^0]|[^-])`)
 var keptResults = lazy.New(`(?i)\b(?:results?|metrics|scores|predictions?|generations|summary)\b.{0,24}\b(?:saved|written|stored)\b|` +
 	`\b(?:saved|wrote|written|stored)\b.{0,24}\b(?:results?|metrics|scores|predictions?|generations|summary)\b|结果.{0,8}保存`)
 
-// prompt matches a shell prompt. The shell prints it after its program ended, well or not; the line
-// before it tells which.
-var prompt = lazy.New(`^(?:\([\w.-]+\) ?)?(?:\[[\w.-]+@[\w.-]+ [^\]]+\]|[\w.-]+@[\w.-]+:[^ $#]+) ?[$#]\s*$`)
+// prompt matches a shell prompt, and how a person leaves the shell there. The shell prints it after its program ended, well or
+// not; the line before it tells which.
+var prompt = lazy.New(`^(?:\([\w.-]+\) ?)?(?:(?:\[[\w.-]+@[\w.-]+ [^\]]+\]|[\w.-]+@[\w.-]+:[^ $#]+) ?[$#]|(?:PS )?[A-Z]:\\[^<>|"]*>)\s*(?:exit)?$` +
+	`|^(?:exit|logout)$`)
 
 // AtPrompt reports whether the last line is a shell prompt, so that the shell's program has ended.
 func (f *Facts) AtPrompt() bool {

@@ -17,6 +17,10 @@ func (s *scanner) plain(st *stream, t logline.Tag, text, raw string, off int64, 
 		}
 		return
 	}
+	if strings.HasPrefix(text, "  what():  ") && strings.Contains(st.previous, " instance of 'c10::") && s.table.Match(text) == nil {
+		s.scriptEnded(Mark{Off: off, Text: raw, Tag: t}) // it is the message of PyTorch's own exception, whatever it says
+		return
+	}
 	if len(h.Rows) == 0 && h.Ask&pattern.AskExit == 0 {
 		return
 	}

@@ -86,12 +86,9 @@ func (f *Facts) leftLoop() bool {
 	if !works || f.amidBar() || f.told-loop > 2*Farewell || f.served > loop+1 {
 		return false
 	}
-	said, left, warned, behind := false, false, false, 0
+	said, left, behind := false, false, 0
 	for _, m := range f.talk() {
 		_, text := logline.CutTag(m.Text)
-		if warned = pythonWarns.MatchString(text) || warned && strings.HasPrefix(text, "  "); warned {
-			continue // the warning's line of code; Python writes warnings at any end
-		}
 		if barEnd.MatchString(text) || drawnBar.MatchString(text) {
 			continue // a bar at its end is no result: bars of one step are drawn at any time
 		}
@@ -117,15 +114,15 @@ func (f *Facts) amidBar() bool {
 // tellsFailure reports whether a line tells of a failure, as make's "Error 1", srun's reports and the driver's words on a GPU do:
 // it is no result of a loop. A count of failures is one.
 func tellsFailure(text string) bool {
-	return pattern.AgentLine(text) || strings.Contains(text, "NVRM: ") || lastFailed(text) || saysFailed(text, true) || statusField.MatchString(text) ||
-		lostAtEnd.MatchString(text) && !pattern.ZeroOf.MatchString(text)
+	return pattern.AgentLine(text) || strings.Contains(text, "NVRM: ") || undoesEnd(text) ||
+		(lostAtEnd.MatchString(text) || denied.MatchString(text) || noSuccess.MatchString(text)) && !pattern.ZeroOf.MatchString(text)
 }
 
 // lostAtEnd matches a line whose last word is that for a failure.
-var lostAtEnd = lazy.New(`(?i)(?:\b(?:failed|aborted|cancell?ed)|\bError \d+|失败|取消|中止)\W*$`)
+var lostAtEnd = lazy.New(`(?i)(?:\b(?:failed|aborted|interrupted|cancell?ed)|\bError \d+|失败|取消|中止|中断)\W*$`)
 
 // statusField matches a field for how a program ended, anywhere in a line: "END rc=1 elapsed=3121s". Solvers number their states.
-var statusField = lazy.New(`(?i)\b` + statusName + `[:=] ?` + notZero + `|\b(?:status|state)[:=] ?(?:failed|failure|error|aborted|cancell?ed|killed|timeout)\b`)
+var statusField = lazy.New(`(?i)\b` + statusName + `[:=] ?` + notZero)
 
 // onlyOnce reports whether the last line is the only one of its form and follows a loop.
 func (f *Facts) onlyOnce(t logline.Tag, text string) bool {
