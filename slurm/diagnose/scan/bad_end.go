@@ -50,7 +50,8 @@ func undoesEnd(text string) bool {
 }
 
 // notRun matches words that deny the end of the whole run, or tell that all of its parts failed.
-var notRun = lazy.New(`(?i)^\W*(?:the )?` + wholeRun + ` (?:(?:has|was|did|is|could) ?(?:not|n['’]t)|not)(?: been| be| fully)? (?:finish|complet)|^\W*all (?:\d+ )?\w+ failed\W*$`)
+var notRun = lazy.New(`(?i)^\W*(?:the )?` + wholeRun + ` (?:(?:has|was|did|is|could) ?(?:not|n['’]t)|not)(?: been| be| fully)? (?:finish|complet)` +
+	`|^\W*all (?:\d+ )?\w+ failed\W*$`)
 
 // badStatus matches a field with the word for a failure, anywhere in a line, such as one of JSON. noSuccess matches one that denies
 // a success, and a count of successes that is zero.
@@ -58,7 +59,8 @@ var (
 	badStatus = lazy.New(`(?i)(?:\b(?:status|state|result|outcome|conclusion)['"]?|状态['"]?|结果['"]?) *[:=：] *['"]?` +
 		`(?:(?:fail(?:ed|ure)?|abort(?:ed)?|crashed|cancell?ed|killed|timeout|interrupted)(?:$|[^\w=:])|` +
 		`error(?:['"]|\W*$)|(?:失败|异常|错误)[^\p{Han}\d]*$)`)
-	noSuccess = lazy.New(`(?i)\bsuccess['"]? *[:=] *['"]?false\b|\b` + succeeded + ` *[:=] *0(?:[^\d.]|$)|\b0(?: ?(?:/|of|out of) ?\d+)?(?: \w+)? ` + succeeded + `\b` +
+	noSuccess = lazy.New(`(?i)\bsuccess['"]? *[:=] *['"]?false\b|\b` + succeeded + ` *[:=] *0(?:[^\d.]|$)` +
+		`|\b0(?: ?(?:/|of|out of) ?\d+)?(?: \w+)? ` + succeeded + `\b` +
 		`|成功[:：]? *0(?:[^\d.%]|$)|完成[:：]? *0 ?/`)
 )
 

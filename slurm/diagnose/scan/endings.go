@@ -353,8 +353,8 @@ func (s *scanner) allDone(t logline.Tag, text string, off int64, h pattern.Hits)
 		s.whole = nil // what was said of a part before is of one now, too
 		return
 	}
-	if account := accounted.MatchString(text); account || s.matches(whole, text) && !ofRound.MatchString(text) && !badEnd.MatchString(text) && !denied.MatchString(whole.FindString(text)) &&
-		!noSuccess.MatchString(text) && !ErrorLevel.MatchString(text[:min(len(text), 160)]) {
+	if account := accounted.MatchString(text); account || s.matches(whole, text) && !ofRound.MatchString(text) && !badEnd.MatchString(text) &&
+		!denied.MatchString(whole.FindString(text)) && !noSuccess.MatchString(text) && !ErrorLevel.MatchString(text[:min(len(text), 160)]) {
 		ran := s.Ran
 		s.whole, s.wholeAt, s.wholeOff, s.wholeTold, s.accounted = &ran, s.now, off, s.told, account
 	}
