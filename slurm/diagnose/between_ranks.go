@@ -78,8 +78,6 @@ func (j *job) blameMissing(v *verdict, live []*scan.Event) {
 	}
 	if l, ok := j.missing(live); ok {
 		v.laggard, v.event = &l, j.laggardEvent(l, live, v.event)
-	} else if e, ok := j.absentLauncher(live, v.event); ok {
-		v.laggard, v.event = &laggard{e.Rank, nil, "absent"}, e
 	} else if j.manyProcesses() { // every rank that complains was waiting
 		e := *v.event
 		e.Rank, e.Node = -1, ""

@@ -456,9 +456,6 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 				v.event, v.onlyLast = e, true
 			}
 		}
-	} else if e, ok := j.absentLauncher(live, v.event); ok && class == outcome.NCCLConnection && !heavy.Agent {
-		v.class, v.event, v.others, v.laggard = outcome.UnknownExit, e, nil, &laggard{e.Rank, nil, "absent"}
-		return v, true
 	} else if e := ownExitCode(live); e != nil && class == outcome.NCCLConnection && !heavy.Agent {
 		v.class, v.event, v.others = outcome.UnknownExit, e, nil
 	} else if e, why := j.silentNode(live); e != nil && class == outcome.NCCLConnection && !heavy.Agent {

@@ -1,12 +1,10 @@
 package diagnose
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
@@ -75,54 +73,6 @@ func (j *job) silentNode(live []*scan.Event) (*scan.Event, string) {
 		}
 	}
 	return silent, "unprefixed"
-}
-
-// absentLauncher returns a line of others as one of the only node that wrote and reported nothing, nor did its ranks, where the
-// launcher of another one waited for it in vain before it left, and all ranks that failed there complain of others: none of them
-// was the first to leave. If each launcher started one rank, that is the line's.
-func (j *job) absentLauncher(live []*scan.Event, like *scan.Event) (*scan.Event, bool) {
-	waited, complaints := false, 0
-	for _, e := range live {
-		waited = waited || e.Stack.Has("_exit_barrier") && waitedForOthers.MatchString(e.Text)
-		if misses(e) && e.Class != outcome.UnknownExit {
-			complaints++
-		}
-	}
-	failed, firsts, nodes := map[int]bool{}, map[int]bool{}, map[string]bool{}
-	for i, f := range j.files {
-		nodes[j.fileNode[i]] = true
-		for t := range f.LastBy {
-			nodes[t.Host] = true
-		}
-		for _, e := range f.Elastic {
-			if e.Rank >= 0 && e.Local >= 0 && !j.old[i] {
-				failed[e.Rank], firsts[e.Rank-e.Local] = true, true
-			}
-		}
-	}
-	for _, f := range j.files {
-		for _, e := range f.Elastic {
-			delete(nodes, e.Host)
-		}
-	}
-	delete(nodes, "")
-	_, of := j.joined()
-	per, first := j.mostLocal()+1, 0
-	for firsts[first] {
-		first += per
-	}
-	spoke := func(e *scan.Event) bool {
-		return e.Rank >= first && e.Rank < first+per && e.Counts() && e.Weight >= pattern.Symptom
-	}
-	if !waited || complaints < len(failed) || len(nodes) != 1 || max(j.ranks(), of) != per*(len(firsts)+1) || slices.ContainsFunc(j.events, spoke) {
-		return nil, false
-	}
-	e := *like
-	e.Rank, e.Node = -1, slices.Collect(maps.Keys(nodes))[0]
-	if per == 1 {
-		e.Rank = first
-	}
-	return &e, true
 }
 
 // silentProcess returns a report on a process that left with 1, without its rank, if the launchers account for all ranks and

@@ -32,13 +32,13 @@ func (j *job) toldToEndFirst(live []*scan.Event) *scan.Event {
 	if first != nil && (j.taskRank || len(first.Tasks) > 1 || first.Exit != 1 || told.Node != "" && told.Node != first.Node) {
 		return nil
 	}
-	lost, beside, others := false, false, j.allReported(told.File, live)
+	lost, beside := false, false
 	for _, e := range live {
 		if !misses(e) || e.Class == outcome.UnknownExit {
 			continue
 		}
 		before := e.File == told.File && e.Off < told.Off || first == nil && e.File != told.File
-		if lost = true; before || sameLauncher(e, told) && !others || first != nil && j.isOn(e, first.Node) {
+		if lost = true; before || sameLauncher(e, told) || first != nil && j.isOn(e, first.Node) {
 			return nil
 		}
 		beside = beside || e.Node == told.Node
@@ -53,23 +53,6 @@ func (j *job) toldToEndFirst(live []*scan.Event) *scan.Event {
 		e.Node = "" // it is that of the ranks that lost the others
 	}
 	return &e
-}
-
-// allReported reports whether several launchers write into a file without labels, and report as many failed ranks as complain in
-// it of others: the ranks of a launcher that reports none did not complain.
-func (j *job) allReported(file int, live []*scan.Event) bool {
-	hosts, failed, complaints := map[string]bool{}, map[int]bool{}, 0
-	for _, e := range j.files[file].Elastic {
-		if e.Rank >= 0 && e.Host != "" {
-			hosts[e.Host], failed[e.Rank] = true, true
-		}
-	}
-	for _, e := range live {
-		if e.File == file && misses(e) && e.Class != outcome.UnknownExit {
-			complaints++
-		}
-	}
-	return len(hosts) > 1 && complaints <= len(failed)
 }
 
 // sameLauncher reports whether two lines have the same origin but for the rank: the file, or the task or node before it.

@@ -49,10 +49,9 @@ type Report struct {
 	NoLog     lang.Text `json:"-"`
 
 	// Why names the step of the method that decided. Laggard says how the rank is known for which a
-	// collective waited: behind, other, recorder, named, exit, silent, or absent, where its node's launcher
-	// reported nothing. Or it says why no rank is named: unlogged, where a node has no log; unprefixed, where
-	// one rank's lines do not name it; local, where they name only its number on its node. Or it is all, where
-	// all raised the same, and RootRank is that of the line shown.
+	// collective waited: behind, other, recorder, named, exit or silent. Or it says why no rank is named: unlogged,
+	// where a node has no log; unprefixed, where one rank's lines do not name it; local, where they name only its
+	// number on its node. Or it is all, where all raised the same, and RootRank is that of the line shown.
 	Why     string `json:"why,omitempty"`
 	Laggard string `json:"laggard,omitempty"`
 	// Collective is the collective that the laggard never entered.

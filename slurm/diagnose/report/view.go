@@ -220,9 +220,6 @@ func (r Report) detail(l lang.Lang) string {
 	case "unlogged":
 		say("No log of this node is here, and the ranks of the others only lost its ranks: look for its log first.",
 			"此处没有该节点的日志，其他节点的 rank 只报告与它断开连接：先找到该节点的日志。")
-	case "absent":
-		say("Neither the launcher of these ranks nor they reported an error, and the launchers of the others waited for it in vain.",
-			"这些 rank 及其启动器都没有报错，其他节点的启动器一直等不到它。")
 	case "unprefixed":
 		say("It was one rank, and the log does not tell which: `--tee 3` of torchrun or `--label` of srun puts the rank before each line.",
 			"出自其中一个 rank，但日志看不出是哪一个：torchrun 的 `--tee 3` 或 srun 的 `--label` 会在每行前标明 rank。")
