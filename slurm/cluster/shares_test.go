@@ -31,7 +31,7 @@ func TestStanding(t *testing.T) {
 	waiting := s.submit(t, "--partition=prod --nodes=4 --gpus-per-node=8 --time=60 --output=logs/%j.out", "true")
 
 	t.Run("a pending job has a reason, a priority and an estimated start", func(t *testing.T) {
-		j := s.until(t, waiting, "estimated", func(j slurm.Job) bool { return j.EstStart != nil && j.Reason != "None" })
+		j := s.until(t, waiting, "estimated", func(j slurm.Job) bool { return j.EstStart != nil && j.Reason != "" && j.Reason != "None" })
 		require.Contains(t, []string{"Resources", "Priority"}, j.Reason)
 		require.NotEmpty(t, slurm.ExplainReason(j.Reason).Do.ZH)
 		p, err := c.Priorities(ctx, waiting)
