@@ -133,9 +133,9 @@ func (j *job) inPhase() bool {
 // longestPause bounds by how much an earlier pause of the run may extend the limit for silence.
 const longestPause = 2 * time.Hour
 
-// pace returns the median time between two reports of iterations, and the longest, such as over an
+// readPace returns the median time between two reports of iterations, and the longest, such as over an
 // evaluation or a checkpoint.
-func (j *job) pace() (usual, longest time.Duration) {
+func (j *job) readPace() (usual, longest time.Duration) {
 	var gaps []time.Duration
 	for _, f := range j.files {
 		var prev time.Time

@@ -50,14 +50,16 @@ type job struct {
 	account    *scan.Event            // Slurm's account in a log, from which given has the job's state; nil without one
 
 	// Many events ask for these, and they take long for many logs, so they are computed once.
-	ranks       func() int         // countRanks, from placeEvents on
-	endsWell    func() bool        // readsWell
-	lastReports func() []time.Time // readLastReports
+	ranks       func() int                            // countRanks, from placeEvents on
+	endsWell    func() bool                           // readsWell
+	lastReports func() []time.Time                    // readLastReports
+	pace        func() (usual, longest time.Duration) // readPace
 }
 
 func newJob(src logfile.Source, files []*scan.Facts, c Context) *job {
 	j := &job{src: src, files: files, given: c, nodes: map[string]int{}, args: map[string]string{}, nccl: map[int]*scan.NCCLRank{}}
 	j.ranks, j.endsWell, j.lastReports = sync.OnceValue(j.countRanks), sync.OnceValue(j.readsWell), sync.OnceValue(j.readLastReports)
+	j.pace = sync.OnceValues(j.readPace)
 	for i, f := range files {
 		maps.Copy(j.args, f.Args)
 		for h, n := range f.Hosts {
