@@ -41,7 +41,7 @@ func TestLastWordsBeginNoAttempt(t *testing.T) {
 
 // As many exceptions ended processes as launchers say failed, more than are kept: one that a function caught is none of them.
 func TestAnExceptionAmongManyRanks(t *testing.T) {
-	caught := strings.Replace(diagnosetest.Raised("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB"), "<module>", "build", 1)
+	caught := diagnosetest.RaisedIn("build", "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB")
 	own := diagnosetest.Raised("ValueError: no exp_avg")
 	lost := diagnosetest.Raised("RuntimeError: [./gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.0.0.1]:4711")
 	ends := ""

@@ -12,7 +12,7 @@ import (
 
 // An exception that was caught does not explain a signal that ended its process later, or another one.
 func TestAProcessThatASignalEndedDidNotEndByAnException(t *testing.T) {
-	caught := strings.Replace(diagnosetest.Raised("KeyError: 'loss'"), "<module>", "misc", 1)
+	caught := diagnosetest.RaisedIn("misc", "KeyError: 'loss'")
 	left := func(rank, exit int) string {
 		return "  time      : 2026-06-11_10:00:09\n" +
 			fmt.Sprintf("  host      : gpu%d\n  rank      : %d (local_rank: 0)\n  exitcode  : %d (pid: 7)\n", rank, rank, exit)
@@ -47,7 +47,7 @@ func TestAProcessThatASignalEndedDidNotEndByAnException(t *testing.T) {
 
 // The rest of a chain of exceptions is no sign that a process went on after the first of them.
 func TestAChainOfExceptionsAmongPeersThatLeaveWithAnotherCode(t *testing.T) {
-	first := strings.Replace(diagnosetest.Raised("ValueError: invalid literal for int() with base 10: '4k'"), "<module>", "misc", 1)
+	first := diagnosetest.RaisedIn("misc", "ValueError: invalid literal for int() with base 10: '4k'")
 	chain := first + "\nThe above exception was the direct cause of the following exception:\n\n" +
 		diagnosetest.Raised("RuntimeError: could not parse phase 16")
 	log := of("gpu1: [default0]:", chain)
@@ -68,7 +68,7 @@ func TestStepsUntilSlurmEndsTheJob(t *testing.T) {
 		cancel = "slurmstepd-gpu1: error: *** JOB 9 ON gpu1 CANCELLED AT 2026-06-11T10:0%d:07 ***\n"
 		ended  = "srun: error: gpu1: tasks 0-1: Terminated\nsrun: error: gpu2: tasks 2-3: Terminated\n"
 	)
-	caught := strings.Replace(diagnosetest.Raised("KeyError: 'loss'"), "<module>", "misc", 1)
+	caught := diagnosetest.RaisedIn("misc", "KeyError: 'loss'")
 	for name, c := range map[string]struct {
 		raised, slurm string
 		class         string

@@ -76,7 +76,7 @@ func TestALauncherToldToEndInOneLog(t *testing.T) {
 func TestARankThatNeverJoinsInAnyAttempt(t *testing.T) {
 	attempt := func(pid string) (log string) {
 		for _, local := range []string{"0", "1", "3"} {
-			log += of("[default"+local+"]:", "worker "+local+" ends\n"+caughtIn("RuntimeError: Socket Timeout"))
+			log += of("[default"+local+"]:", "worker "+local+" ends\n"+diagnosetest.RaisedIn("build", "RuntimeError: Socket Timeout"))
 		}
 		return log + "WARNING:torch.distributed.elastic.multiprocessing.api:Sending process 7 closing signal SIGTERM\n" +
 			"ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0 (pid: " + pid + ") of binary: /usr/bin/python3\n"

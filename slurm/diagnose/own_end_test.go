@@ -239,7 +239,7 @@ func TestASignalEndsOneOfSeveralLaunchers(t *testing.T) {
 		return "WARNING:torch.distributed.elastic.agent.server.api:Received " + signal + " death signal, shutting down workers\n"
 	}
 	lost := diagnosetest.Raised(lostPeer)
-	caught := strings.Replace(diagnosetest.Raised("KeyError: 'loss'"), "<module>", "misc", 1)
+	caught := diagnosetest.RaisedIn("misc", "KeyError: 'loss'")
 	left := lost + exitedWith("gpu1", 1, 0, 0)
 	for name, c := range map[string]struct {
 		srun, first, second, later string // later is the first node's too, in the file of the second

@@ -61,7 +61,7 @@ func TestARankDiesOnce(t *testing.T) {
 	const left = "srun: error: gpu8: task 3: Exited with exit code 1\n"
 	step := ofRank("1", " [2026-06-11 10:00:00.5] iteration 4/ 20 | elapsed time per iteration (ms): 120.1 | lm loss: 6.2E+00 |")
 	raised := ofRank("3", diagnosetest.Raised("KeyError: 'tokens'"))
-	caught := ofRank("3", strings.Replace(diagnosetest.Raised("KeyError: 'tokens'"), "<module>", "train_step", 1))
+	caught := ofRank("3", diagnosetest.RaisedIn("train_step", "KeyError: 'tokens'"))
 	begun := strings.Repeat(step, 2) + ofRank("0", "loaded") + ofRank("2", "loaded")
 	for name, c := range map[string]struct{ log, class string }{
 		"it lost a killed one later":               {begun + raised + step + ofRank("3", diagnosetest.Raised(lost)) + "srun: error: gpu7: task 0: Killed\n" + left, outcome.HostOOM},

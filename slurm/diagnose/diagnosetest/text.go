@@ -46,8 +46,12 @@ func Text(t *testing.T, text string) report.Report {
 }
 
 // Raised returns a Python traceback that ends with the given line.
-func Raised(line string) string {
-	return "Traceback (most recent call last):\n  File \"/w/train.py\", line 9, in <module>\n    main()\n" + line + "\n"
+func Raised(line string) string { return RaisedIn("<module>", line) }
+
+// RaisedIn returns a Python traceback that begins in a function, as of an exception that its caller caught, and not in the
+// program's module.
+func RaisedIn(function, line string) string {
+	return "Traceback (most recent call last):\n  File \"/w/train.py\", line 9, in " + function + "\n    main()\n" + line + "\n"
 }
 
 // Old diagnoses a log that nobody has written to for long, of a job with unknown state.

@@ -172,7 +172,7 @@ func TestWhichLinesOpenARun(t *testing.T) {
 	} {
 		require.Equal(t, runs, diagnosetest.Old(t, strings.Repeat(first+"\n"+diagnosetest.Raised("KeyError: 'a'"), 2)).Runs, first)
 	}
-	inFunction := strings.Replace(diagnosetest.Raised("KeyError: 'a'"), "<module>", "write", 1)
+	inFunction := diagnosetest.RaisedIn("write", "KeyError: 'a'")
 	for name, c := range map[string]struct {
 		between string
 		runs    int

@@ -65,7 +65,7 @@ func TestProgramsOfOthers(t *testing.T) {
 	assert.Contains(t, r.RootLine, "LoadError")
 
 	const said = "ValueError: the maximum context length is 2048 tokens"
-	own, wrong := diagnosetest.Raised(said), strings.Replace(diagnosetest.Raised(said), "<module>", "create_completion", 1)
+	own, wrong := diagnosetest.Raised(said), diagnosetest.RaisedIn("create_completion", said)
 	served := "INFO:     Uvicorn running on http://0.0.0.0:8000\n"
 	answer := func(status string) string {
 		return "INFO:     10.0.0.1:51 - \"POST /v1/chat HTTP/1.1\" " + status + "\n"
