@@ -8,10 +8,13 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-var lastNumber = lazy.New(`^(.*[^0-9])(\d{1,5})((?:\.[a-z]+(?:\.gz|\.zst)?)?)$`)
+// lastNumber matches the last number in a file's name, or in that of a folder for one process: "err.3", "rank_3/stderr.log".
+var lastNumber = lazy.New(`^(|.*[^0-9])(\d{1,5})((?:\.[a-z]+(?:\.gz|\.zst)?)?)$|` +
+	`^(|.*/)(?:rank|proc|process|task)?[-_.=]?(\d{1,5})(/[^/0-9]+)$`)
 
 // nodeNumber matches the text before a number that counts nodes, such as srun's %n.
 var nodeNumber = lazy.New(`(?i)(?:^|[^a-z])node[-_]?$`)
@@ -47,8 +50,15 @@ func (j *job) placeLetters() map[int]int {
 // writes one file for each task, from 0 on. As many files as nodes are one file for each node instead.
 func (j *job) placeSeries() {
 	series := map[string]map[int]int{} // name with "*" for the number → number → file
+	folders := map[string]bool{}       // that hold folders of processes
 	for i := range j.files {
 		m := lastNumber.FindStringSubmatch(j.src.Logs[i].Name)
+		if m != nil && m[5] != "" {
+			if m = m[3:]; attemptFolder(j.src.Logs[i].Name) != "" || logfile.PlainPath.MatchString(j.src.Logs[i].Name) {
+				continue // local ranks
+			}
+			folders[m[1]] = true
+		}
 		if m == nil || j.fileRank[i] >= 0 || j.fileNode[i] != "" || nodeNumber.MatchString(m[1]) {
 			continue
 		}
@@ -66,6 +76,9 @@ func (j *job) placeSeries() {
 		}
 		if nodes || numberAtEnd(key) && slices.Contains(j.src.Files(), strings.TrimSuffix(key, ".*")) {
 			continue // the files are nodes', or older parts of one log
+		}
+		if strings.Contains(key, "*/") && (len(folders) > 1 || j.world > 0 && j.world != most+1) {
+			continue // the folders may be attempts', or a node's
 		}
 		count := most + 1 // an empty file is a rank that wrote nothing
 		whole := len(files) == count || j.world > 0 && len(files) > j.world/2 && !numberAtEnd(key)

@@ -167,6 +167,7 @@ func (j *job) fixYears() {
 
 var (
 	rankPath   = lazy.New(`(?i)(?:^|[^a-z0-9])(?:rank|global_?rank|task|proc|worker)[-_.=]?(\d{1,6})(?:[^a-z0-9]|$)`)
+	rankFolder = lazy.New(`(?i)(?:^|/)(?:global[-_]?)?rank[-_.=]?(\d{1,6})/[^/]+$`)
 	rankLetter = lazy.New(`(?:^|[^a-zA-Z0-9])[rR](\d{1,6})\.|^[rR](\d{1,6})[^a-zA-Z0-9]`)
 	indexPath  = lazy.New(`(?i)(?:^|[^a-z])node[-_]?(\d{1,5})[-_]`)
 	indexAlone = lazy.New(`^(?i)n(?:ode[-_]?)?\d{1,3}$`)              // a node's index, of srun's %n
@@ -195,7 +196,7 @@ func (j *job) placeFiles() {
 		if rankPath.MatchString(j.fileNode[i]) { // a node may be called "worker1"
 			base = strings.Replace(base, j.fileNode[i], "", 1)
 		}
-		if m := rankPath.FindStringSubmatch(base); m != nil && !loraPath.MatchString(base) {
+		if m := rankOfPath(base, name); m != nil && !loraPath.MatchString(base) {
 			j.fileRank[i], _ = strconv.Atoi(m[1])
 		} else if r, ok := letters[i]; ok {
 			j.fileRank[i] = r
@@ -251,6 +252,14 @@ func (j *job) placeFiles() {
 			}
 		}
 	}
+}
+
+// rankOfPath returns the match of the rank that a file's name gives, or else its folder.
+func rankOfPath(base, name string) []string {
+	if m := rankPath.FindStringSubmatch(base); m != nil {
+		return m
+	}
+	return rankFolder.FindStringSubmatch(name)
 }
 
 // placeTasks decides whether srun's tasks are ranks or whole nodes. If a task's launcher reports on its

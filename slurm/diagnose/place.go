@@ -65,6 +65,8 @@ func (j *job) placeEvents() {
 			}
 			if g := ownRank.FindStringSubmatch(e.Text); g != nil && e.Rank < 0 && !e.Agent {
 				e.Rank, _ = strconv.Atoi(g[1] + g[2] + g[3])
+			} else if _, f, ok := logline.CutRank(e.Text); ok && e.Rank < 0 && !e.Agent {
+				e.Rank = f.Rank
 			}
 			switch {
 			case e.Quoted:

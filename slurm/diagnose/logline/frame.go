@@ -199,7 +199,8 @@ func fixedTextOf(lines []string) (framePart, []string, bool) {
 		}
 		_, _, _, dated := dateBefore(m.text)
 		_, _, _, host := CutHost(m.text + "text")
-		if t, _ := CutTag(m.text + "text"); !dated && !host && t == NoTag && !signature.MatchString(m.text) && OfLines(rest) {
+		_, _, ranked := CutRank(m.text + "text")
+		if t, _ := CutTag(m.text + "text"); !dated && !host && !ranked && !openField.MatchString(m.text) && t == NoTag && !signature.MatchString(m.text) && OfLines(rest) {
 			return m, rest, true
 		}
 	}
@@ -209,6 +210,9 @@ func fixedTextOf(lines []string) (framePart, []string, bool) {
 // signature matches the prefix with which a program marks its own lines: "wandb: ", "srun: "; with a
 // level and a plugin, "slurmstepd: error: pyxis: ".
 var signature = lazy.New(`^[\w-]+: ?(?:(?:fatal|error|warning|info|debug\d?): ?(?:[\w-]+: *)?)?$`)
+
+// openField matches a text that ends within a field, as what the fields of several ranks have in common does: "[rank ".
+var openField = lazy.New(`[\[(][^\])]*$|(?i)\brank ?[:=]?$`)
 
 // punctuation matches the end of a fixed text: marks, and at most one blank.
 var punctuation = lazy.New(`^(?:[ |>:]*[|>:] ?| )`)

@@ -137,7 +137,7 @@ func CutHost(line string) (rest, host string, sure, ok bool) {
 		return line, "", false, false
 	}
 	host = line[from:i]
-	named := HasDigit(host) && !Digit(host[0]) && IsWord(strings.ReplaceAll(host, ".", ""))
+	named := !strings.HasPrefix(strings.ToLower(host), "rank") && HasDigit(host) && !Digit(host[0]) && IsWord(strings.ReplaceAll(host, ".", ""))
 	if _, err := netip.ParseAddr(host); !named && host != "localhost" && err != nil {
 		return line, "", false, false
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
@@ -144,21 +145,40 @@ func shareFrames(ctx context.Context, src logfile.Source, all []*Facts, want, ke
 }
 
 // untag removes the prefixes from a line. It accepts a host name as a prefix only after a line that
-// began certainly with that host.
-func (s *scanner) untag(raw string) (logline.Tag, string) {
+// began certainly with that host, and a rank's field only after a traceback in which it stood before every line.
+func (s *scanner) untag(raw string) (t logline.Tag, text string) {
 	rest, host, sure, ok := logline.CutHost(raw)
-	if !ok || !sure && !s.hostPrefix[host] {
-		t, text := logline.CutTag(raw)
-		if t.Host == "" {
-			t.Host = s.speaker
+	if ok && (sure || s.hostPrefix[host]) {
+		if !s.hostPrefix[host] && len(s.hostPrefix) < 1<<14 {
+			s.hostPrefix[host] = true
+			s.Hosts[host]++
 		}
-		return t, text
+		t, text = logline.CutTag(rest)
+		t.Host = host
+	} else if t, text = logline.CutTag(raw); t.Host == "" {
+		t.Host = s.speaker
 	}
-	if !s.hostPrefix[host] && len(s.hostPrefix) < 1<<14 {
-		s.hostPrefix[host] = true
-		s.Hosts[host]++
+	if s.rankForm > 0 && t.Rank < 0 {
+		if inner, f, ranked := logline.CutRank(text); ranked && f.Form == s.rankForm && !ofException.MatchString(text[:len(text)-len(inner)]) {
+			t.Rank, text = f.Rank, inner
+		}
 	}
-	t, text := logline.CutTag(rest)
-	t.Host = host
 	return t, text
+}
+
+// ofException matches the name of an exception before a message that begins with a rank.
+var ofException = lazy.New(`[a-z](?:Error|Exception):`)
+
+// rankEveryLine notes that a rank's field stands before every line, which the margin of a traceback shows, and moves the
+// traceback to the rank's own stream. It returns nil if the margin shows no such thing.
+func (s *scanner) rankEveryLine(st *stream, t logline.Tag, margin, text string) (*stream, logline.Tag) {
+	inner, f, ok := logline.CutRank(margin)
+	if !ok || t.Rank >= 0 || st.open == nil || !strings.HasPrefix(text, `  File "`) {
+		return nil, t
+	}
+	s.rankForm, s.rankMargin, t.Rank = f.Form, inner, f.Rank
+	own := &stream{open: st.open, openedAt: st.openedAt, above: st.above, previous: st.previous, margin: inner}
+	st.open, st.margin = nil, ""
+	s.streams[t] = own
+	return own, t
 }

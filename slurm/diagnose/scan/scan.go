@@ -193,6 +193,8 @@ type scanner struct {
 	summary    ElasticEntry
 	agents     agents
 	hostPrefix map[string]bool // nodes that certainly occur as line prefixes
+	rankForm   int             // the form of the rank's field that stands before every line; 0 for none
+	rankMargin string          // what a logger writes behind that field
 	listing    int             // number of the last line that printed an argument
 	opening    opening         // of the run being read
 	before     *runBefore      // the run before it in the file; nil for none
@@ -375,7 +377,7 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 	line := text
 	st := s.streams[t]
 	if st == nil {
-		st = &stream{}
+		st = &stream{margin: s.rankMargin}
 		s.streams[t] = st
 	}
 	switch {
@@ -402,6 +404,9 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 		margin, text = text[:len(st.margin)], text[len(st.margin):]
 		if text == "" {
 			return
+		}
+		if to, tag := s.rankEveryLine(st, t, margin, text); to != nil {
+			st, t = to, tag
 		}
 	}
 	if st.torn != "" {

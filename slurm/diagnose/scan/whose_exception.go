@@ -68,28 +68,66 @@ func (st *stream) ofChild(e *Event) {
 	}
 }
 
-// rankField matches a logger's field with the writer's rank: "[rank 2/4 gpu1] ERROR", "| rank=1 |"; or a message that
-// begins with the rank and ends with the failure, as one that tells how it goes on does not: "rank 4: training failed".
-var rankField = lazy.On("rank|Rank|RANK", `(?i)^(?:.{0,60}[\[(|<] ?(?:global[ _-]?)?rank[ :=]{0,2}(\d{1,6})(?: ?(?:/|of) ?(\d{1,6}))?(?:[ ,;][^\]\[)(|>]{0,40})? ?[\])|>]`+
-	`|(?:.{0,80}[-:|>\]] ?)?rank[ =]?(\d{1,6})[:：] ?(?:(?:[^,;:]{0,60} )?failed|[^,;:，；：]{0,60}失败)[.:!。！：]?$)`)
+// rankTold matches the rank of the writer in a record anywhere in its beginning, "ERROR training failed (rank 2/4 gpu1)"; failingRank
+// a sentence that tells which rank failed, and ends with that, as one that tells how it goes on does not: "rank 4: training failed".
+var (
+	rankTold = lazy.On("rank|Rank|RANK", `(?i)^.{0,60}[\[(|<] ?(?:global[ _-]?)?rank[ :=]{0,2}(\d{1,6})(?: ?(?:/|of) ?(\d{1,6}))?(?:[ ,;][^\])>|]{0,40})? ?[\])|>]`+
+		`|\bERROR\b.{0,40} rank=(\d{1,6})\b`)
+	failingRank = lazy.On("rank|Rank|RANK|进程|rocess", `(?i)(?:^|[-:|>\]] ?|\b(?:error|fatal|critical) )\[?(?:rank[ =]?(\d{1,6})(?: ?(?:/|of) ?\d{1,6})?\]?|(?:process|进程) ?(\d{1,6}) ?(?:/|of) ?\d{1,6}|第 ?(\d{1,6}) ?号?进程)[:：]?`+
+		` ?(?:[^,;:，；：]{0,60} ?(?:failed|crashed|died)|(?:(?:caught|raised|hit|got|uncaught|unhandled) (?:an? )?(?:\w+ )?)?(?:exception|error)(?: (?:in|at|during|while) [^,;:]{0,40})?|[^,;:，；：]{0,40}(?:失败|出错|异常|崩溃|退出))[.:!。！：]*$`+
+		`|\b(?:exception|error|failed|failure|crash(?:ed)?) (?:\w+ ){0,2}(?:on|in|at) rank[ =:]?(\d{1,6})[.:!]*$`)
+)
 
 // complains matches the levels of records below which a logger writes an exception.
-var complains = lazy.New(`(?i)\b(?:error|critical|fatal|warn(?:ing)?|exception)\b`)
+var complains = lazy.New(`(?i)\b(?:error|critical|fatal|warn(?:ing)?|exception)\b|^[WEF] ?\d{4} `)
 
 // fails matches the levels of records of fatal errors.
-var fails = lazy.New(`\b(?:ERROR|CRITICAL|FATAL)\b`)
+var fails = lazy.New(`\b(?:ERROR|CRITICAL|FATAL)\b|^[EF] ?\d{4} `)
 
-// byRecord assigns an exception that a program caught and logged to the rank that the log record above
-// it names. An exception whose outermost frame is the module's may be uncaught, and then stands below
+// byRecord assigns an exception that a program caught and logged to the rank that its own record names, or the log record
+// above it. An exception whose outermost frame is the module's may be uncaught, and then stands below
 // an unrelated line; so for these only a record of an error counts.
 func (st *stream) byRecord(e *Event) {
 	caught := len(e.Stack.Frames) > 0 && e.Stack.Frames[0].Function != "<module>"
-	switch g := rankField.FindStringSubmatch(st.above); {
-	case !caught && !fails.MatchString(st.above):
-	case g != nil && (g[3] != "" || complains.MatchString(st.above)):
-		e.Writer = g[1] + g[3]
-		e.World, _ = logline.Number(g[2])
-	case e.Stack.Chain != python.Unchained && st.raised != nil:
+	if _, f, ok := logline.CutRank(st.margin); ok {
+		e.writtenBy(f)
+	} else if f, ok := failedRank(st.above); ok {
+		e.writtenBy(f)
+	} else if !caught && !fails.MatchString(st.above) {
+		return
+	} else if f, ok := writerOf(st.above); ok {
+		e.writtenBy(f)
+	} else if e.Stack.Chain != python.Unchained && st.raised != nil {
 		e.Writer = st.raised.Writer
 	}
+}
+
+func (e *Event) writtenBy(f logline.RankField) { e.Writer, e.World = strconv.Itoa(f.Rank), f.World }
+
+// failedRank returns the rank that a sentence says has failed.
+func failedRank(text string) (f logline.RankField, ok bool) {
+	g := failingRank.FindStringSubmatch(text)
+	if g == nil {
+		return f, false
+	}
+	if _, f, ok = logline.CutRank(text); !ok {
+		f.Rank, _ = logline.Number(strings.Join(g[1:], ""))
+	}
+	return f, true
+}
+
+// writerOf returns the rank in the record of an exception.
+func writerOf(above string) (f logline.RankField, ok bool) {
+	if !complains.MatchString(above) {
+		return f, false
+	}
+	if _, f, ok = logline.CutRank(above); ok && (f.Form == logline.InBrackets || fails.MatchString(above)) {
+		return f, true
+	}
+	g := rankTold.FindStringSubmatch(above)
+	if g != nil {
+		f.Rank, _ = logline.Number(g[1] + g[3])
+		f.World, _ = logline.Number(g[2])
+	}
+	return f, g != nil
 }
