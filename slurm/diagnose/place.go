@@ -10,6 +10,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
@@ -67,6 +68,8 @@ func (j *job) placeEvents() {
 				e.Rank, _ = strconv.Atoi(g[1] + g[2] + g[3])
 			} else if _, f, ok := logline.CutRank(e.Text); ok && e.Rank < 0 && !e.Agent {
 				e.Rank = f.Rank
+			} else if g := rankAtEnd.FindStringSubmatch(e.Text); g != nil && e.Rank < 0 && e.Kind != "" && e.Weight >= pattern.Generic-1 && !ofPeer.MatchString(e.Text) {
+				e.Rank, _ = strconv.Atoi(g[1])
 			}
 			switch {
 			case e.Quoted:
@@ -95,9 +98,18 @@ func (j *job) placeEvents() {
 	}
 }
 
-// placeChains gives an exception without a rank that of the exception that its process raised from it.
+// placeChains gives an exception without a rank that of the exception that its process raised from it, or, if the next one reports
+// a child's exit, that of the rank which had started the child.
 func placeChains(events []*scan.Event) {
+	var before *scan.Event
 	for _, e := range events {
+		if g := childOfRank.FindStringSubmatch(e.Text); g != nil && before != nil && before.Rank < 0 && before.File == e.File && before.Tag == e.Tag {
+			before.Rank, _ = strconv.Atoi(g[1])
+			e.Rank = before.Rank
+		}
+		if e.Kind != "" {
+			before = e
+		}
 		if e.Rank >= 0 || e.Kind == "" || e.Tag == logline.NoTag {
 			continue
 		}
@@ -189,6 +201,15 @@ func (j *job) nodesOfRanks() map[int]string {
 // "AssertionError: [Rank 2] …".
 var ownRank = lazy.New(`^(?:[\w.]+(?:Error|Exception): )?\[?(?i:rank)[ =:]?(\d{1,6})\]?[:,)]? |[-|>\]] rank (\d{1,6}) failed: ` +
 	`|\bUnexpected result \S+ on rank (\d{1,6}) at iteration `)
+
+// rankAtEnd matches an exception's message that ends with the rank that raised it; ofPeer one that ends with another rank.
+var (
+	rankAtEnd = lazy.New(`^[\w.]+: .* \((?i:rank)[ =:]?(\d{1,6})\)[.!]?$`)
+	ofPeer    = lazy.New(`(?i)\b(?:peer|from|to|with|lost|for)\b[^(]{0,24}\(rank`)
+)
+
+// childOfRank matches the exception by which a rank reports the exit of a process that it had started.
+var childOfRank = lazy.New(`\bof rank (\d{1,6}) (?:left|exited|ended|died|failed|terminated)\b.{0,30}\b(?:exit ?code|status|signal)\b`)
 
 // firstRanks returns the first rank of each node, by its start line or a launcher's summary.
 func (j *job) firstRanks() map[string]int {

@@ -83,3 +83,24 @@ func TestTheFolderOrTheNumberOfAFileIsItsRank(t *testing.T) {
 	}
 	require.Equal(t, -1, rankAtFault(t, files), "attempts of a run of eight ranks")
 }
+
+// The end of an exception's message tells its rank, but not that of a peer; so does the report of a child's exit, and a rank's
+// greeting in a file of its own.
+func TestWhatIsSaidOfARankTellsIt(t *testing.T) {
+	ready := "loading\nready\n"
+	for log, rank := range map[string]int{
+		diagnosetest.Raised("ValueError: theta must be above zero (rank 2)"):                                                                                2,
+		diagnosetest.Raised("ValueError: theta must be above zero (rank of a matrix: 2)"):                                                                   -1,
+		diagnosetest.Raised("ValueError: nothing came from the peer (rank 2)"):                                                                              -1,
+		diagnosetest.RaisedIn("_bootstrap", "KeyError: 'tokens'") + diagnosetest.RaisedIn("save", "RuntimeError: writer 0 of rank 2 left with exit code 1"): 2,
+	} {
+		require.Equal(t, rank, rankAtFault(t, map[string]string{"train.log": ready + log}), log)
+	}
+	for _, greeting := range []string{
+		"process 2 of 4 up, device 0", "INFO:torch.distributed.distributed_c10d:Added key: store_based_barrier_key:1 to store for rank: 2",
+	} {
+		require.Equal(t, 2, rankAtFault(t, map[string]string{
+			"run/none_x1/attempt_0/0/stdout.log": greeting + "\n", "run/none_x1/attempt_0/0/stderr.log": greeting + "\n" + diagnosetest.Raised("KeyError: 'tokens'"),
+		}), greeting)
+	}
+}

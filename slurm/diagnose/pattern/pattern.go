@@ -194,7 +194,7 @@ var guardWords = map[Guard]string{
 	AskProgress:   "step|iter|it/s|s/it|epoch|round|[batch=",
 	AskNode:       "srun: |slurmstepd-|nccl |node|host| on ",
 	AskNodes:      "nodes|nodelist",
-	AskProcess:    "pid|spawned with command|num_local_procs|world size|world_size|global_rank: |store-based barrier",
+	AskProcess:    "pid|spawned with command|num_local_procs|world size|world_size|global_rank: |store-based barrier|to store for rank: |process ",
 	AskServe:      "http://|https://|http/",
 	AskExit:       "exit|sigint|keyboard interrupt|keyboardinterrupt|by user|by the user",
 	AskWhole: "complete|processed|done|finished|passed|stop|succeeded|exit status|exit code|exit value|training time|end training|ended training|end of training" +

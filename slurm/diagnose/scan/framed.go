@@ -158,8 +158,8 @@ func (s *scanner) untag(raw string) (t logline.Tag, text string) {
 	} else if t, text = logline.CutTag(raw); t.Host == "" {
 		t.Host = s.speaker
 	}
-	if s.rankForm > 0 && t.Rank < 0 {
-		if inner, f, ranked := logline.CutRank(text); ranked && f.Form == s.rankForm && !ofException.MatchString(text[:len(text)-len(inner)]) {
+	if s.ranked.form > 0 && t.Rank < 0 {
+		if inner, f, ranked := logline.CutRank(text); ranked && f.Form == s.ranked.form && !ofException.MatchString(text[:len(text)-len(inner)]) {
 			t.Rank, text = f.Rank, inner
 		}
 	}
@@ -169,14 +169,20 @@ func (s *scanner) untag(raw string) (t logline.Tag, text string) {
 // ofException matches the name of an exception before a message that begins with a rank.
 var ofException = lazy.New(`[a-z](?:Error|Exception):`)
 
+// ranked is the form of the rank's field that stands before every line of a file, 0 for none, and what a logger writes behind it.
+type ranked struct {
+	form   int
+	margin string
+}
+
 // rankEveryLine notes that a rank's field stands before every line, which the margin of a traceback shows, and moves the
-// traceback to the rank's own stream. It returns nil if the margin shows no such thing.
+// traceback to the rank's own stream. It returns what it got if the margin shows no such thing.
 func (s *scanner) rankEveryLine(st *stream, t logline.Tag, margin, text string) (*stream, logline.Tag) {
 	inner, f, ok := logline.CutRank(margin)
 	if !ok || t.Rank >= 0 || st.open == nil || !strings.HasPrefix(text, `  File "`) {
-		return nil, t
+		return st, t
 	}
-	s.rankForm, s.rankMargin, t.Rank = f.Form, inner, f.Rank
+	s.ranked, t.Rank = ranked{f.Form, inner}, f.Rank
 	own := &stream{open: st.open, openedAt: st.openedAt, above: st.above, previous: st.previous, margin: inner}
 	st.open, st.margin = nil, ""
 	s.streams[t] = own

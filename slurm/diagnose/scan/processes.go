@@ -17,7 +17,9 @@ var (
 	// first barrier (_store_based_barrier in distributed_c10d.py).
 	cameAsRank = lazy.New(`(?i)\brank["']?[ =:]{1,3}(\d{1,6})\b[^\d]{1,16}\bworld[ _]size["']?[ =:]{1,3}(\d{1,6})\b` +
 		`|\bGLOBAL_RANK: (\d{1,6}), MEMBER: \d{1,6}/(\d{1,6})\b` +
-		`|\bRank (\d{1,6}): Completed store-based barrier for key:\S+ with (\d{1,6}) (?:nodes|workers)\b`)
+		`|\bRank (\d{1,6}): Completed store-based barrier for key:\S+ with (\d{1,6}) (?:nodes|workers)\b` +
+		`|^\W{0,3}process (\d{1,6}) of (\d{1,6})\b(?: is)? (?:up|ready|started|joined)\b` +
+		`|\bAdded key: store_based_barrier_key:1 to store for rank: (\d{1,6})$`)
 	// deepSpeedNode and deepSpeedChild match lines that DeepSpeed's launcher writes on each node.
 	// Source: deepspeed/launcher/launch.py.
 	deepSpeedNode  = lazy.New(`\bnum_local_procs=(\d{1,4}), node_rank=(\d{1,5})\b`)
@@ -30,8 +32,9 @@ var (
 // processes records the ranks of processes, and the ranks that joined.
 func (s *scanner) processes(t logline.Tag, text string) {
 	if g := cameAsRank.FindStringSubmatch(text); g != nil && len(s.Came) < 1<<16 {
-		rank, _ := strconv.Atoi(g[1] + g[3] + g[5])
-		s.Came[rank], _ = strconv.Atoi(g[2] + g[4] + g[6])
+		rank, _ := strconv.Atoi(g[1] + g[3] + g[5] + g[7] + g[9])
+		of, _ := strconv.Atoi(g[2] + g[4] + g[6] + g[8])
+		s.Came[rank] = max(of, s.Came[rank])
 	}
 	if g := deepSpeedNode.FindStringSubmatch(text); g != nil {
 		local, _ := strconv.Atoi(g[1])

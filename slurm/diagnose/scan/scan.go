@@ -193,8 +193,7 @@ type scanner struct {
 	summary    ElasticEntry
 	agents     agents
 	hostPrefix map[string]bool // nodes that certainly occur as line prefixes
-	rankForm   int             // the form of the rank's field that stands before every line; 0 for none
-	rankMargin string          // what a logger writes behind that field
+	ranked     ranked          // the field of a rank that stands before every line
 	listing    int             // number of the last line that printed an argument
 	opening    opening         // of the run being read
 	before     *runBefore      // the run before it in the file; nil for none
@@ -221,8 +220,7 @@ func newScanner(file, keep int) *scanner {
 		file: file, keep: keep, table: pattern.LoadTable(), hostPrefix: map[string]bool{}, streams: map[logline.Tag]*stream{}, counts: map[quota]int{},
 		caught:    map[catcher]caught{},
 		deepSpeed: map[logline.Tag]int{},
-		began:     map[logline.Tag]*firstWords{},
-		matched:   map[formMatch]bool{},
+		began:     map[logline.Tag]*firstWords{}, matched: map[formMatch]bool{},
 		Facts: &Facts{
 			Starts:    map[string][]Mark{},
 			Args:      map[string]string{},
@@ -377,7 +375,7 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 	line := text
 	st := s.streams[t]
 	if st == nil {
-		st = &stream{margin: s.rankMargin}
+		st = &stream{margin: s.ranked.margin}
 		s.streams[t] = st
 	}
 	switch {
@@ -405,9 +403,7 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 		if text == "" {
 			return
 		}
-		if to, tag := s.rankEveryLine(st, t, margin, text); to != nil {
-			st, t = to, tag
-		}
+		st, t = s.rankEveryLine(st, t, margin, text)
 	}
 	if st.torn != "" {
 		text, st.torn = st.torn+text, ""
