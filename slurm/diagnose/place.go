@@ -68,7 +68,8 @@ func (j *job) placeEvents() {
 				e.Rank, _ = strconv.Atoi(g[1] + g[2] + g[3])
 			} else if _, f, ok := logline.CutRank(e.Text); ok && e.Rank < 0 && !e.Agent {
 				e.Rank = f.Rank
-			} else if g := rankAtEnd.FindStringSubmatch(e.Text); g != nil && e.Rank < 0 && e.Kind != "" && e.Weight >= pattern.Generic-1 && !ofPeer.MatchString(e.Text) {
+			} else if g := rankAtEnd.FindStringSubmatch(e.Text); g != nil && e.Rank < 0 && e.Kind != "" &&
+				e.Weight >= pattern.Generic-1 && !ofPeer.MatchString(e.Text) {
 				e.Rank, _ = strconv.Atoi(g[1])
 			}
 			switch {

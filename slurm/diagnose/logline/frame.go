@@ -200,7 +200,9 @@ func fixedTextOf(lines []string) (framePart, []string, bool) {
 		_, _, _, dated := dateBefore(m.text)
 		_, _, _, host := CutHost(m.text + "text")
 		_, _, ranked := CutRank(m.text + "text")
-		if t, _ := CutTag(m.text + "text"); !dated && !host && !ranked && !openField.MatchString(m.text) && t == NoTag && !signature.MatchString(m.text) && OfLines(rest) {
+		t, _ := CutTag(m.text + "text")
+		own := dated || host || ranked || t != NoTag || openField.MatchString(m.text) || signature.MatchString(m.text)
+		if !own && OfLines(rest) {
 			return m, rest, true
 		}
 	}
