@@ -118,6 +118,35 @@ func TestAProgramMayDoWithout(t *testing.T) {
 	}
 }
 
+// What a library or a logger tells of behind the end of the work did not end it, and neither did what the program caught long before.
+func TestWhatIsToldBesideAGoodEnd(t *testing.T) {
+	const (
+		done   = "Reading a shard\nTraining finished.\n"
+		warned = "gpu7:40:41 [0] misc/socket.cc:484 NCCL WARN socketStartConnect: Connect to 10.0.0.2<34567> failed : Software caused connection abort\n"
+		upload = "2026-03-01 10:11:12 ERROR store: Failed to upload a.pt: ConnectionResetError(104, 'Connection reset by peer')\n"
+	)
+	work := diagnosetest.Rounds(9, "Shard {n} is read\nShard {n} holds {n}00 words\nShard {n} is kept\n")
+	caught := diagnosetest.RaisedIn("read", "ValueError: could not convert string to float: 'n/a'")
+	for name, c := range map[string]struct {
+		log   string
+		fails bool
+	}{
+		"a warning of the network behind it":    {done + warned, false},
+		"an upload that failed behind it":       {done + upload, false},
+		"a warning of the network without it":   {"Reading a shard\n" + warned, true},
+		"an exception behind a warning":         {done + warned + diagnosetest.Raised("KeyError: 'loss'"), true},
+		"a crash":                               {done + "[gpu7:26:0:26] Caught signal 11 (Segmentation fault: address not mapped to object)\n", true},
+		"tests that failed":                     {done + "==== 2 failed in 6.10s ====\n", true},
+		"a script that cannot be opened":        {done + "python: can't open file '/w/test.py': [Errno 2] No such file or directory\n", true},
+		"a caught exception long before":        {"Reading a shard\n" + caught + work + "Training finished.\n", false},
+		"a caught exception, and no end":        {"Reading a shard\n" + caught + work, true},
+		"one that left its program long before": {"Reading a shard\n" + diagnosetest.Raised("KeyError: 'loss'") + work + "Training finished.\n", true},
+	} {
+		r := diagnosetest.Old(t, c.log)
+		require.Equal(t, c.fails, r.Class != outcome.Success && r.Class != outcome.UnknownExit, "%s: %s %s: %s", name, r.Class, r.Why, r.RootLine)
+	}
+}
+
 // Words of an end may be about one round of a loop or about the whole run.
 func TestTheEndOfARoundIsNoEnd(t *testing.T) {
 	for line, class := range map[string]string{
