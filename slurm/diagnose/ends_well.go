@@ -16,5 +16,5 @@ func (j *job) readsWell() bool {
 		}
 		all.Said, all.Counted, all.Full, all.Short = all.Said || e.Said, all.Counted || e.Counted, all.Full || e.Full, all.Short || e.Short
 	}
-	return all.Good()
+	return all.Full && !all.Short || all.Said && !all.Counted
 }

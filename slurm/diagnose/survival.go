@@ -150,6 +150,17 @@ func (j *job) raisedLater(e *scan.Event) bool {
 	})
 }
 
+// optional are the classes of what a program may do without although a library complains: a device, a
+// service, an extension, one of several files.
+var optional = []string{outcome.CUDADriver, outcome.HFHub, outcome.ImportError, outcome.ExtensionABI, outcome.DatasetMissing}
+
+// workedWithout reports whether a program lacked something without raising an exception, wrote on, and
+// completed in the same file.
+func (j *job) workedWithout(e *scan.Event) bool {
+	return e.Kind == "" && e.Stack == nil && !e.Agent && !fromScript(e) && slices.Contains(optional, e.Class) &&
+		j.linesSinceEvents(e) >= 2*scan.Farewell && j.files[e.File].Ending().Said
+}
+
 // otherProcessWentOn reports whether a job of one process reached its time limit after an event in its
 // standard error, with iterations in its standard output: another process of its script went on.
 func (j *job) otherProcessWentOn(e *scan.Event) bool {
@@ -210,7 +221,8 @@ func (j *job) repeated(e *scan.Event) bool {
 // same log, went on before; and nothing says that a process died. This excludes tracebacks, argparse's
 // refusals, and a shell's message about a killed program.
 func (j *job) survivedBefore(e *scan.Event) bool {
-	if e.Stack != nil || e.Agent || endsProgram(e) || j.deathSeen() {
+	if e.Stack != nil || scan.Killed.MatchString(e.Text) || scan.Complaint.MatchString(e.Text) || e.Agent || e.Weight >= pattern.Fact-1 ||
+		scan.IsEnd(e.Class) || j.deathSeen() {
 		return false
 	}
 	var previous *scan.Event

@@ -58,9 +58,6 @@ type Ending struct {
 	Sure    bool // the other files do not matter
 }
 
-// Good reports whether the lines are those of a program that completed.
-func (e Ending) Good() bool { return e.Said && (e.Sure || !e.Counted) || e.Full && !e.Short && !e.Sure }
-
 // Ending evaluates the last lines of a log.
 func (f *Facts) Ending() (e Ending) {
 	if f.SaidDone() {
@@ -184,9 +181,9 @@ func (f *Facts) Ending() (e Ending) {
 	return e
 }
 
-// message returns a line without what a logger wrote before it, if anything is left.
+// message returns a line without what a logger wrote before it, if anything is left. A time that stands alone is whole: "2024-03-01 10:11:12 UTC".
 func message(line string) string {
-	if said := logline.CutLogger(line); said != "" {
+	if said := logline.CutLogger(line); said != "" && !onlyTime.MatchString(line) {
 		return said
 	}
 	return line
@@ -277,7 +274,7 @@ func (f *Facts) failedSince(told int) bool {
 }
 
 // failed matches the beginning of a last line that reports a failure.
-var failed = lazy.New(`(?i)^(?:[\W\d]*\d\d:\d\d[\W\d]*)?\W*(?:failed|failure|error|fatal|cannot|could not|unable)\b`)
+var failed = lazy.New(`(?i)^(?:[\W\d]*\d\d:\d\d[\W\d]*)?\W*(?:failed|failure|error|fatal|cannot|could not|unable)\b|^\W*(?:致命)?错误[:：] *[^\s无]`)
 
 // announced matches further forms of an announcement.
 var announced = lazy.New(`(?i)^` + levelled + `[a-z]+ing\b.*(?:\.\.\.|…)$`)

@@ -119,7 +119,7 @@ func tellsFailure(text string) bool {
 }
 
 // lostAtEnd matches a line whose last word is that for a failure.
-var lostAtEnd = lazy.New(`(?i)(?:\b(?:failed|failure|fail|crashed|aborted|interrupted|cancell?ed)|\bError \d+|失败|取消|中止|中断)[^\w\p{Han}]*$`)
+var lostAtEnd = lazy.New(`(?i)(?:\b(?:failed|crashed|aborted|interrupted|cancell?ed)|\bError \d+|失败|取消|中止|中断)[^\w\p{Han}]*$`)
 
 // statusField matches a field for how a program ended, anywhere in a line: "END rc=1 elapsed=3121s". Solvers number their states.
 var statusField = lazy.New(`(?i)\b` + statusName + `[:=] ?` + notZero)
