@@ -118,6 +118,23 @@ func TestAProgramMayDoWithout(t *testing.T) {
 	}
 }
 
+// What fails behind the end of the work is of another part of the job, and is the cause: its words need no exception.
+func TestAPartThatFailsBehindAGoodEnd(t *testing.T) {
+	const done = "Reading a shard\nTraining finished.\n"
+	for line, class := range map[string]string{
+		"CUDA out of memory. Tried to allocate 2.00 GiB\n":                                                    outcome.CUDAOOM,
+		"CUDA error at eval.cu:88 code=2(cudaErrorMemoryAllocation) \"cudaMalloc(&p, n)\"\n":                  outcome.CUDAOOM,
+		"CUDA failure eval.cu:88: 'no CUDA-capable device is detected'\n":                                     outcome.CUDADriver,
+		"Cuda failure eval.cu:88 'an illegal memory access was encountered'\nJob ended at 10:11:12\n":         outcome.CUDAIllegalAccess,
+		"Dataset not found at /data/test, aborting\n":                                                         outcome.DatasetMissing,
+		"10:11:12 CRITICAL train: Failed to save the model: [Errno 28] No space left on device: '/w/a.bin'\n": outcome.DiskFull,
+		"terminate called after throwing an instance of 'c10::Error'\n  what():  CUDA error: out of memory\n": outcome.CUDAOOM,
+	} {
+		require.Equal(t, class, diagnosetest.Old(t, done+line).Class, "%s", line)
+		require.Equal(t, class, diagnosetest.Old(t, "Reading a shard\n训练完成\n"+line).Class, "%s", line)
+	}
+}
+
 // Words of an end may be about one round of a loop or about the whole run.
 func TestTheEndOfARoundIsNoEnd(t *testing.T) {
 	for line, class := range map[string]string{

@@ -116,7 +116,7 @@ var (
 	bullet = lazy.New(`^\s*(?:[-•] |\* )\S`)
 	// ZeroOf matches lines that report a count of zero failures, or an empty list of what is missing.
 	ZeroOf = lazy.On("issing|nexpected|rror|RROR|ail|AIL|xid|Xid|XID|etired|ETIRED|emory|EMORY|orrupt|失败|错误|异常",
-		`(?i)\b(?:errors?|failures?|failed|xids?|retired pages|out of memory)\b *[:=] *(?:0|none)\b|`+
+		`(?i)\b(?:errors?|failures?|failed(?: \w+)?|xids?|retired pages|out of memory)\b *[:=] *(?:(?:0|none)\b|\[\]|\{\})|`+
 			`\b(?:0|no|without(?: any)?)(?: of \d+ \w+)? (?:errors?|failures?|failed|xids?|corrupt(?:ed)?)\b`+
 			`|\b(?:missing|unexpected)(?:[ _]keys)? *[:=] *\[\]$`+
 			`|(?:没有|无|(?:^|[^\d.])0 ?个|未(?:出现|发生|发现)?)(?:任何)?(?:任务)?(?:失败|错误|异常)|(?:失败|错误|异常)\p{Han}{0,3} *[:：] *0(?:[^\d.]|$)`)

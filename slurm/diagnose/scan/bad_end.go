@@ -25,7 +25,9 @@ var badEnd = lazy.New(`(?i)\b(?:done|finish(?:ed)?|completed?|ended|exited|termi
 	`(?:` + notZero + `|(?:err(?:or)?|fail(?:ed|ure)?|abort(?:ed)?|cancel\w*|timeout|killed|non-?zero)\b)` +
 	`|(?:完成|结束|完毕).{0,12}(?:退出|返回|状态)(?:码|值)[\s:=：为是]*(?:-\d|[1-9])` +
 	`|(?:完成|结束|完毕)[^\p{Han}]{1,3}但?(?:其中 ?)?(?:失败|(?:有|出现|发生|存在)了?(?:错误|失败|问题)|[1-9]\d* ?个(?:任务|实验|作业)?失败)(?:$|[^\p{Han}\s\d:：])` +
-	`|异常(?:结束|退出|终止|中断|停止)|\b(?:ended|terminated|finished|exited) (?:abnormally|unsuccessfully)\b`)
+	`|异常(?:结束|退出|终止|中断|停止)|\b(?:ended|terminated|finished|exited) (?:abnormally|unsuccessfully)\b` +
+	`|\b(?:done|finish(?:ed)?|completed?|ended|stop(?:ped)?)\b.{0,24}?\b(?:with|because of|due to)(?: an?| [1-9]\d*)? (?:errors?|failures?|exceptions?)\W*$` +
+	`|\bfailed (?:steps?|stages?|jobs?|tasks?|runs?|seeds?|experiments?) *: *[\['"]*[a-z]`) // and names them
 
 // bareStatus matches a line that a script writes about a status that is not zero.
 var bareStatus = lazy.New(`(?i)^\W*(?:\[[^\]]{0,40}\]\W*)?(?:\w+_)?(?:(?:` + statusName + `|exit) ?[:=：] ?|` + statusZH + ` )` + notZero +
@@ -45,7 +47,7 @@ var aNumber = lazy.New(`[:=] *-?[\d.]+(?:e[+-]?\d+)? ?%?\W*$`)
 // could not be done on the way, or was not saved, undoes none.
 func undoesEnd(text string) bool {
 	return saysFailed(text, true) || notRun.MatchString(text) || (failed.MatchString(text) && !aNumber.MatchString(text) && !measured.MatchString(text) ||
-		someFailed.MatchString(text) || statusField.MatchString(text) ||
+		someFailed.MatchString(text) || lostAtEnd.MatchString(text) || statusField.MatchString(text) ||
 		badStatus.MatchString(text) || fatal.MatchString(text)) && !pattern.ZeroOf.MatchString(text)
 }
 
@@ -72,7 +74,7 @@ func reports(text string) bool {
 	return levelFirst.MatchString(text) || someFailed.MatchString(text) || badStatus.MatchString(text) || fatal.MatchString(text)
 }
 
-var levelFirst = lazy.New(`^(?:[\W\d]*|` + logged + `)(?:(?:FAILED|FAILURE|ERROR|FATAL)\b|(?i:fail(?:ed|ure)|(?:fatal )?error|fatal) ?:)`)
+var levelFirst = lazy.New(`^[\W\d]*(?:(?:FAILED|FAILURE|ERROR|FATAL)\b|(?i:fail(?:ed|ure)|(?:fatal )?error|fatal) ?:)`)
 
 // someFailed matches a count of tests of which some failed.
 var someFailed = lazy.New(`(?i)^\W*[1-9]\d* (?:tests? )?failed, \d+ (?:tests? )?passed\b`)
@@ -98,7 +100,8 @@ func (f *Facts) SaysOver(silent bool) bool {
 		return false
 	}
 	_, text := logline.CutTag(m.Text)
-	if f.rows[form32(m.Tag, text)].times > 1 || pattern.ZeroOf.MatchString(text) ||
+	times := f.rows[form32(m.Tag, text)].times
+	if text = message(text); times > 1 || pattern.ZeroOf.MatchString(text) ||
 		ofPart.MatchString(text) || partDone.MatchString(text) || ofRound.MatchString(text) {
 		return false
 	}

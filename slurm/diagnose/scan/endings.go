@@ -78,14 +78,14 @@ func (f *Facts) Ending() (e Ending) {
 		f.fitted > 0 && f.told-f.fitted <= LongTail || f.plan.over(f.told-f.drawn) || f.leftLoop()
 	last := append(tail(f.Progress, 1), tail(f.talk(), lastLines)...)
 	for k, m := range last {
-		_, text := logline.CutTag(m.Text)
+		_, line := logline.CutTag(m.Text)
 		if m.told < f.served || summed && m.told < f.summedAt || f.told-m.told > LongTail || f.iteratedSince(m.Off) {
 			continue // after a server's line or so many others it is not the last bar, nor the last word
 		}
 		if m.told < f.fitted {
 			continue // the trainer's own message outweighs its bars
 		}
-		at, dated := logline.ParseTime(text)
+		at, dated := logline.ParseTime(line)
 		if dated && at.Year() == logline.Yearless {
 			at, dated = before, false // times with and without a year cannot be compared
 		}
@@ -95,6 +95,7 @@ func (f *Facts) Ending() (e Ending) {
 		if dated {
 			before = at
 		}
+		text := line
 		if c, counted := tallyIn(text); counted {
 			if c.bar && f.inRow(m.Tag, barName(text)) && !summed && !(f.full.outer() && c.of == f.full.of) {
 				continue // a bar that reached its end again and again
@@ -116,6 +117,7 @@ func (f *Facts) Ending() (e Ending) {
 			e.Counted, amid = true, !complete
 			continue
 		}
+		text = message(line)
 		if amid = transfer.MatchString(text); amid { // not at its end
 			e.Said, e.Full = false, false
 			continue
@@ -127,11 +129,11 @@ func (f *Facts) Ending() (e Ending) {
 		if saysFailed(text, k == len(last)-1) {
 			return Ending{Sure: true}
 		}
-		if measures.MatchString(text) || lastBreath.MatchString(text) ||
-			figures.MatchString(text) && !f.ofTrainer(text) && !ofStep.MatchString(text) && !f.inRow(m.Tag, text) {
+		if measures.MatchString(text) || lastBreath.MatchString(line) ||
+			figures.MatchString(text) && !f.ofTrainer(text) && !ofStep.MatchString(text) && !f.inRow(m.Tag, line) {
 			e.Said = true
 		}
-		if strings.Contains(text, " NCCL INFO ") {
+		if strings.Contains(line, " NCCL INFO ") {
 			continue // of its own set-up
 		}
 		if k == len(last)-1 {
@@ -139,7 +141,7 @@ func (f *Facts) Ending() (e Ending) {
 			switch {
 			case raised, strings.Contains(text, python.Header), strings.HasPrefix(strings.TrimLeft(text, " "), `File "`), Killed.MatchString(text):
 				return Ending{Sure: true}
-			case (closes(text) || onlyTime.MatchString(text) || f.saysEnd(m, text)) && f.failedBefore(last[:k]):
+			case (closes(text) || onlyTime.MatchString(text) || f.saysEnd(m, line)) && f.failedBefore(last[:k]):
 				return Ending{Sure: true} // the script says that it is at its end
 			// With "set -x", a shell shows the script's next command when the one before it has returned.
 			case strings.HasPrefix(text, "+ ") && !leavesFailed.MatchString(text) && f.reachedTotal():
@@ -147,11 +149,11 @@ func (f *Facts) Ending() (e Ending) {
 			case closes(text), f.clockedIn > 0 && f.told-f.clockedIn > Farewell && onlyTime.MatchString(text),
 				k > 0 && noneFailed.MatchString(text) && somePassed.MatchString(last[k-1].Text),
 				(score.MatchString(text) && !tellsOfRound(text) && !(e.Short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
-					!f.repeats(m, text) && !f.inRow(m.Tag, text):
+					!f.repeats(m, line) && !f.inRow(m.Tag, line):
 				return Ending{Said: true, Sure: true}
 			case heads.MatchString(text):
 				e.Said, e.Full, amid = false, false, true
-			case doneWords.MatchString(text) && f.saysEnd(m, text) && f.onlyOnce(m.Tag, text): // onlyOnce looks at every form
+			case doneWords.MatchString(text) && f.saysEnd(m, line) && f.onlyOnce(m.Tag, line): // onlyOnce looks at every form
 				return Ending{Said: true, Sure: true}
 			case undoesEnd(text) && !pattern.AgentLine(text):
 				e.Said, e.Full, amid = false, e.Full && !reports(text), true
@@ -170,7 +172,7 @@ func (f *Facts) Ending() (e Ending) {
 			e.Said = false
 		}
 		if !new(usage).has(text) && (k < len(last)-1 || !heads.MatchString(text)) && (pattern.FormOf(text) != pattern.Inert || banner(text)) {
-			e.Said = e.Said || f.saysEnd(m, text)
+			e.Said = e.Said || f.saysEnd(m, line)
 		}
 	}
 	if f.epochs.complete(f.told, f.fromZero) && !amid {
@@ -179,11 +181,20 @@ func (f *Facts) Ending() (e Ending) {
 	return e
 }
 
+// message returns a line without what a logger wrote before it, if anything is left. A time that stands alone is whole: "2024-03-01 10:11:12 UTC".
+func message(line string) string {
+	if said := logline.CutLogger(line); said != "" && !onlyTime.MatchString(line) {
+		return said
+	}
+	return line
+}
+
 // failedBefore reports whether the last line before those with which a script ends tells of a failure, or is one of a traceback.
 func (f *Facts) failedBefore(lines []Mark) bool {
 	amid := false // in the code of a frame
 	for _, m := range slices.Backward(lines) {
 		_, text := logline.CutTag(m.Text)
+		text = message(text)
 		if f.iteratedSince(m.Off) {
 			return false
 		}
@@ -247,11 +258,15 @@ var failing = lazy.New(`(?i)\b(?:` + wholeRun + `|process)\b.{0,16}\bfailed\b` +
 	`|^:::MLL.*\brun_stop\b.*"status": ?"aborted"`) // MLPerf
 
 // failedSince reports whether one of the last lines after the told-th line says so. The starter
-// of a program writes this after the program's own words.
+// of a program writes this after the program's own words, and the script its times after that.
 func (f *Facts) failedSince(told int) bool {
 	last := tail(f.talk(), lastLines)
+	for n := len(last) - 1; n > 0 && (closes(last[n].Text) || onlyTime.MatchString(last[n].Text)); n-- {
+		last = last[:n]
+	}
 	for k, m := range last {
-		if _, text := logline.CutTag(m.Text); m.told > told && (saysFailed(text, k == len(last)-1) || k == len(last)-1 && undoesEnd(text)) {
+		_, text := logline.CutTag(m.Text)
+		if text = message(text); m.told > told && (saysFailed(text, k == len(last)-1) || k == len(last)-1 && undoesEnd(text)) {
 			return true
 		}
 	}
@@ -259,7 +274,7 @@ func (f *Facts) failedSince(told int) bool {
 }
 
 // failed matches the beginning of a last line that reports a failure.
-var failed = lazy.New(`(?i)^(?:(?:[\W\d]*\d\d:\d\d[\W\d]*)?\W*|` + logged + `)(?:failed|failure|error|fatal|cannot|could not|unable)\b`)
+var failed = lazy.New(`(?i)^(?:[\W\d]*\d\d:\d\d[\W\d]*)?\W*(?:failed|failure|error|fatal|cannot|could not|unable)\b|^\W*(?:致命)?错误[:：] *[^\s无]`)
 
 // announced matches further forms of an announcement.
 var announced = lazy.New(`(?i)^` + levelled + `[a-z]+ing\b.*(?:\.\.\.|…)$`)

@@ -93,7 +93,7 @@ func (f *Facts) leftLoop() bool {
 			continue // a bar at its end is no result: bars of one step are drawn at any time
 		}
 		r, known := f.rows[form32(m.Tag, text)]
-		if left = known && r.first > loop && !announces(text) && !tellsFailure(text) && !tellsOfRound(text); left {
+		if left = known && r.first > loop && !announces(text) && !tellsFailure(message(text)) && !tellsOfRound(text); left {
 			behind++
 			said = said || behind >= manyBehind || figure.MatchString(text) || arrayRow.MatchString(text)
 		}
@@ -115,11 +115,11 @@ func (f *Facts) amidBar() bool {
 // it is no result of a loop. A count of failures is one.
 func tellsFailure(text string) bool {
 	return pattern.AgentLine(text) || strings.Contains(text, "NVRM: ") || undoesEnd(text) ||
-		(lostAtEnd.MatchString(text) || denied.MatchString(text) || noSuccess.MatchString(text)) && !pattern.ZeroOf.MatchString(text)
+		(denied.MatchString(text) || noSuccess.MatchString(text)) && !pattern.ZeroOf.MatchString(text)
 }
 
 // lostAtEnd matches a line whose last word is that for a failure.
-var lostAtEnd = lazy.New(`(?i)(?:\b(?:failed|aborted|interrupted|cancell?ed)|\bError \d+|失败|取消|中止|中断)\W*$`)
+var lostAtEnd = lazy.New(`(?i)(?:\b(?:failed|crashed|aborted|interrupted|cancell?ed)|\bError \d+|失败|取消|中止|中断)[^\w\p{Han}]*$`)
 
 // statusField matches a field for how a program ended, anywhere in a line: "END rc=1 elapsed=3121s". Solvers number their states.
 var statusField = lazy.New(`(?i)\b` + statusName + `[:=] ?` + notZero)
