@@ -8,7 +8,7 @@ import (
 )
 
 // A Frame is the text that a log collector put before every line of a log: a time (kubectl logs
-// --timestamps, ts, journald), the speaker (kubectl logs --prefix, docker compose), the speaker's rank
+// --timestamps, ts, journald), an object around it (Docker's json-file), the speaker (kubectl logs --prefix, docker compose), the speaker's rank
 // (mpirun), the line's number (cat -n, grep -n), or a fixed text (journald's host and unit, a quotation
 // mark, an indentation).
 //
@@ -30,6 +30,7 @@ type partKind int
 
 const (
 	fixedText partKind = iota
+	object             // {"log":"…\n","time":"…"}, of a container's log driver
 	timestamp
 	lineNumber
 	speaker
@@ -65,7 +66,7 @@ func FrameOf(lines []string) Frame {
 
 // around sets clocked by whether the lines inside the frame carry a time.
 func (f Frame) around(lines []string) Frame {
-	f.clocked = slices.ContainsFunc(f.parts, func(m framePart) bool { return m.kind == timestamp }) &&
+	f.clocked = slices.ContainsFunc(f.parts, func(m framePart) bool { return m.kind == timestamp || m.kind == object }) &&
 		!slices.ContainsFunc(lines, func(l string) bool { _, dated := ParseTime(l); return dated })
 	return f
 }
@@ -84,7 +85,7 @@ func (f Frame) Of(lines []string) (of Frame, ok bool) {
 // MayHaveFrame reports whether a log with these first lines can have a frame. It is a cheap test that
 // excludes most logs.
 func MayHaveFrame(first []string) bool {
-	for _, kind := range []partKind{lineNumber, timestamp, speaker, mpiRank} {
+	for _, kind := range []partKind{object, lineNumber, timestamp, speaker, mpiRank} {
 		n := 0
 		for _, l := range first {
 			if _, _, ok := (framePart{kind: kind}).cut(l); ok {
@@ -116,7 +117,7 @@ func (f Frame) Cut(line string) (rest, host string) {
 			return rest, host
 		}
 		switch m.kind {
-		case timestamp:
+		case timestamp, object:
 			stamp = said
 		case speaker:
 			host = said
@@ -133,13 +134,13 @@ func (f Frame) Cut(line string) (rest, host string) {
 
 // outermostPart finds the outermost part of a frame around lines, and returns the lines without it.
 func outermostPart(lines []string) (framePart, []string, bool) {
-	for _, kind := range []partKind{lineNumber, timestamp, speaker, mpiRank} {
+	for _, kind := range []partKind{object, lineNumber, timestamp, speaker, mpiRank} {
 		if len(lines) == 0 {
 			break
 		}
 		m := framePart{kind: kind}
 		rest, said, ok := m.cutAll(lines)
-		if !ok || len(rest) < minNumbered || kind != lineNumber && len(rest) < minFramed {
+		if !ok || len(rest) < minNumbered || kind > lineNumber && len(rest) < minFramed {
 			continue
 		}
 		switch kind {
@@ -150,6 +151,10 @@ func outermostPart(lines []string) (framePart, []string, bool) {
 		case timestamp:
 			if _, _, more := fixedTextOf(rest); !more && !OfLines(rest) {
 				return framePart{}, nil, false // the time belongs to a logger
+			}
+		case object:
+			if !OfLines(rest) && !strings.Contains(lines[len(lines)/2], `\n",`) {
+				return framePart{}, nil, false // the object is a logger's
 			}
 		case speaker, mpiRank:
 			if slices.Min(said) == slices.Max(said) || !OfLines(rest) {
@@ -328,6 +333,8 @@ func numberedByCat(lines []string) bool {
 
 func (m framePart) cut(line string) (rest, said string, ok bool) {
 	switch m.kind {
+	case object:
+		return cutObject(line)
 	case timestamp:
 		return cutClock(line)
 	case lineNumber:

@@ -102,12 +102,14 @@ func acts(line []byte) bool {
 func (s *scanner) framedLine(line []byte, off int64) {
 	text, host := s.frame.Cut(cleanLine(line))
 	s.speaker = host
-	if IsProgress([]byte(text)) {
-		s.note(&s.Progress, Mark{Off: off, Text: text}, s.keep)
-		s.lastOff = off
-		return
+	for text := range strings.SplitSeq(text, "\n") {
+		if IsProgress([]byte(text)) {
+			s.note(&s.Progress, Mark{Off: off, Text: text}, s.keep)
+			s.lastOff = off
+			continue
+		}
+		s.physical([]byte(text), off)
 	}
-	s.physical([]byte(text), off)
 }
 
 // shareFrames scans files again that are too short to show a frame, if they fit the frame of another

@@ -2,7 +2,6 @@ package scan
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -28,8 +27,8 @@ func structured(text string) (rank int, lines []string, ok bool) {
 		!strings.Contains(text, `"level`) && !strings.Contains(text, `"lvl"`) && !strings.Contains(text, `"severity"`) {
 		return -1, nil, false
 	}
-	var entry map[string]any
-	if json.Unmarshal([]byte(text), &entry) != nil && json.Unmarshal([]byte(strings.TrimRight(text, `\`)+`"}`), &entry) != nil { // cut off within its last string
+	entry, ok := logline.Object(text)
+	if !ok {
 		return -1, nil, false
 	}
 	said := func(names []string) string {
