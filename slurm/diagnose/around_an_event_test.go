@@ -228,6 +228,7 @@ func TestWhereTheLastRunBegins(t *testing.T) {
 		return e
 	}
 	superseded := func(e *scan.Event) *scan.Event { e.Superseded = true; return e }
+	behind := func(e *scan.Event, lines int) *scan.Event { e.Ran.Sentences = lines; return e }
 	stopped := func(program string) *scan.Event {
 		e := raise(program, "KeyboardInterrupt")
 		e.Kind = "KeyboardInterrupt"
@@ -243,6 +244,9 @@ func TestWhereTheLastRunBegins(t *testing.T) {
 		"three of one program":              {[]*scan.Event{raise("a.py", "x"), raise("a.py", "y"), raise("a.py", "z")}, 11, 3},
 		"the same twice":                    {[]*scan.Event{raise("a.py", "x"), raise("a.py", "x")}, -1, 1},
 		"two programs":                      {[]*scan.Event{raise("a.py", "x"), raise("b.py", "y")}, -1, 1},
+		"two programs, long after":          {[]*scan.Event{raise("a.py", "x"), behind(raise("b.py", "y"), scan.LongTail)}, 1, 2},
+		"two programs, soon after":          {[]*scan.Event{raise("a.py", "x"), behind(raise("b.py", "y"), scan.LongTail-1)}, -1, 1},
+		"two programs, the second lacks it": {[]*scan.Event{raise("a.py", "x"), behind(raise("b.py", "No such file or directory"), scan.LongTail)}, -1, 1},
 		"two programs, somebody stopped it": {[]*scan.Event{raise("a.py", "x"), stopped("b.py")}, 1, 2},
 		"the program's function":            {[]*scan.Event{raise("a.py", "x"), function("a.py", "y")}, 1, 2},
 		"another file's function":           {[]*scan.Event{raise("a.py", "x"), function("b.py", "y")}, -1, 1},

@@ -22,8 +22,9 @@ func (j *job) manyProcesses() bool {
 }
 
 // lastRun finds the offset of the last run in a file with several runs, and their number; -1 for one
-// run. Each run ended with a failure of one program, for different reasons, or a person interrupted it
-// after another program had ended.
+// run. Each run ended with a failure of one program: for another reason than its failure before, or so many
+// lines after a failure that the programs between did not need the one that failed. Or a person interrupted
+// it after another program had ended.
 func (j *job) lastRun(i int) (from int64, runs int) {
 	from, runs = -1, 1
 	f := j.files[i]
@@ -43,7 +44,8 @@ func (j *job) lastRun(i int) (from int64, runs int) {
 		if before != nil && scan.Complaint.MatchString(e.Text) && logline.Template(before.Text) == logline.Template(e.Text) {
 			continue // another rank refuses the same
 		}
-		if before != nil && (program == ran && before.Text != e.Text || program != ran && python.Outside.MatchString(e.Kind)) {
+		if before != nil && (program == ran && before.Text != e.Text || program != ran && python.Outside.MatchString(e.Kind) ||
+			e.Ran.Sentences-before.Ran.Sentences >= scan.LongTail && !lacks(e)) {
 			from, runs = before.Off+1, runs+1
 		}
 		before, ran = e, program

@@ -59,7 +59,7 @@ var pythonPatterns = []pattern{
 			"|split_with_sizes|could not be broadcast|inconsistent tensor size|expects each tensor to be equal size|tensors must have same" +
 			"|must have the same number of dimensions|size of tensor|target sizes|shapes do not match|shapes don't match|mismatched shape|mismatched shapes" +
 			"|mismatch in shape|invalid shape|incompatible shape|incompatible tensor shapes|dimension mismatch|inner dimensions|dimensions must match" +
-			"|dimensions should match|batch1 and batch2|batch2 tensor|to have shape|to be of shape|expected size|wrong shape|unexpected shape" +
+			"|dimensions should match|batch1 and batch2|batch2 tensor|to have shape|to be of shape|padded input size|output size is too small|expected size|wrong shape|unexpected shape" +
 			"|normalized_shape|normalized shape|must have same dimension|must have the same shape|must have the same size|same size as" +
 			"|does not match the shape of|tensor sizes|size mismatch, m1|split sizes|broadcast together|negative dimension|expected input" +
 			"|expected hidden size|must be matrices|is not broadcastable|does not broadcast|reduction dim|number of dimensions|are incompatible|shape '[" +

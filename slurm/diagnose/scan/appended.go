@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
@@ -21,16 +22,18 @@ import (
 // says again in the same order and with the same numbers, where a loop counts. After
 // the end of a process its first line is enough, whatever numbers are in it.
 type opening struct {
-	forms  []said32 // of the first sentences
-	since  int      // sentences so far
-	over   bool     // its process has ended
-	next   int      // which of forms would come next, where some came again, one after the other
-	from   int      // the first of these
-	again  Mark     // where they began to
-	looked int      // untagged lines before the first step
-	first  []uint32 // their sentences, whoever says them, without their digits
-	back   []uint32 // those of them that came again after a launcher told of a failure
-	begun  Mark     // where these began to
+	forms  []said32  // of the first sentences
+	since  int       // sentences so far
+	over   bool      // its process has ended
+	raised bool      // it raised an exception, after which its process may have ended
+	next   int       // which of forms would come next, where some came again, one after the other
+	from   int       // the first of these
+	again  Mark      // where they began to
+	looked int       // untagged lines before the first step
+	at     time.Time // of the first of them
+	first  []uint32  // their sentences, whoever says them, without their digits
+	back   []uint32  // those of them that came again after a launcher told of a failure
+	begun  Mark      // where these began to
 }
 
 // said32 hashes a sentence: without any digits, and without those before its first
@@ -47,10 +50,11 @@ func exactOf(text string) uint32 {
 }
 
 const (
-	openingLines = 12 // that are kept
-	enoughAgain  = 4  // that come again where no end is seen
-	enoughAfter  = 3  // that come again where a launcher told of a failure
-	leastOpening = 12 // bytes of a line that may open a run
+	openingLines = 12              // that are kept
+	enoughAgain  = 4               // that come again where no end is seen
+	enoughAfter  = 3               // that come again where a launcher told of a failure
+	apart        = 5 * time.Minute // ranks of one run begin within it
+	leastOpening = 12              // bytes of a line that may open a run
 
 	lookedFirst = 512 // untagged lines that are looked at before the first step
 	keptFirst   = 32  // the last of their sentences
@@ -98,9 +102,10 @@ func (s *scanner) begins(text string, off int64) {
 		return // inside a traceback or a usage text
 	}
 	o.since++
+	failed := o.raised && len(s.Starts[Restarted]) == 0 && (s.Failed == nil || s.Failed.Off <= s.lastStart) // and no launcher starts it again
 	if o.next > 0 && o.next < len(o.forms) && exactOf(text) == o.forms[o.next].exact {
-		// After the words of an end two lines are enough.
-		if o.next++; o.next-o.from >= enoughAgain || o.from > 0 && o.next-o.from >= enoughAfter || s.whole != nil {
+		// After the words of an end or an exception two lines are enough.
+		if o.next++; o.next-o.from >= enoughAgain || o.from > 0 && o.next-o.from >= enoughAfter || s.whole != nil || failed {
 			s.another(o.again)
 		}
 		return
@@ -112,7 +117,7 @@ func (s *scanner) begins(text string, off int64) {
 		case i == 0 && o.over:
 			s.another(Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag})
 			return
-		case i == 0 && (o.since > 2*openingLines || s.whole != nil) && f.exact == exactOf(text):
+		case i == 0 && (o.since > 2*openingLines || s.whole != nil || failed || s.now.Sub(o.at) > apart) && f.exact == exactOf(text):
 			o.next, o.from, o.again = 1, 0, Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag}
 			return
 		case i > 0 && s.Failed != nil && s.Failed.Off > s.lastStart && f.exact == exactOf(text): // a loop begins behind the script's first lines
@@ -123,7 +128,10 @@ func (s *scanner) begins(text string, off int64) {
 			return
 		}
 	}
-	if o.since <= openingLines && !o.over && !fails.MatchString(text) &&
+	if len(o.forms) == 0 {
+		o.at = s.now
+	}
+	if o.since <= openingLines && !o.over && !o.raised && !fails.MatchString(text) &&
 		pattern.FormOf(text) < pattern.Inert && !tallyForm.MatchString(text) && !strings.Contains(text, python.Header) {
 		o.forms = append(o.forms, said32{loose, exactOf(text)})
 	}
@@ -169,7 +177,7 @@ func (s *scanner) another(m Mark) {
 	s.counts = map[quota]int{}
 	s.rows, s.reported, s.reports, s.clockedIn = nil, 0, false, 0
 	s.lastStart, s.plan = m.Off, plan{}
-	s.opening = opening{forms: s.opening.forms, since: openingLines}
+	s.opening = opening{forms: s.opening.forms, since: 2 * openingLines}
 }
 
 // A runBefore is what a run came to, kept until the next one shows that it is one: a

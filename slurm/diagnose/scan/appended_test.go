@@ -22,6 +22,9 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 	one := diagnosetest.Raised("KeyError: 'a'")
 	ranks := strings.Repeat("Setting up the process group\n", 8) + strings.Repeat("Reading the data of the run\n", 8)
 	const steps = "step 1 of 9: loss 2.5\nstep 2 of 9: loss 2.4\nstep 3 of 9: loss 2.3\n"
+	logged := func(last string) string {
+		return "Traceback (most recent call last):\n  File \"/w/utils.py\", line 65, in wrap\n    task(cfg)\n" + last + "\n"
+	}
 	upTo := func(next string) string { first, _, _ := strings.Cut(begin, next); return first }
 	for name, c := range map[string]struct {
 		log, class, line string
@@ -53,6 +56,15 @@ func TestTheLastRunOfAFileIsJudged(t *testing.T) {
 		"somebody stops the program that ran after": {
 			"usage: tune.py [-h] [--task {a,b}]\ntune.py: error: argument --task: invalid choice: 'c'\n" + diagnosetest.Raised("KeyboardInterrupt"),
 			outcome.SlurmCancelled, "KeyboardInterrupt", 2,
+		},
+		"the first two lines come again after a logged exception of a short run": {
+			upTo("The data") + "[ERROR] - \n" + logged("ValueError: the first") + "Closing the writer\n" + upTo("The model") + "The model has 24 layers\n" + epochs(6) + "Training finished.\n",
+			outcome.Success, "", 2,
+		},
+		"an extension wraps the Ctrl-C": {diagnosetest.Raised("RuntimeError: KeyboardInterrupt: "), outcome.SlurmCancelled, "KeyboardInterrupt", 0},
+		"the notes of an exception come twice": {
+			"RuntimeError: CUDA error: unspecified launch failure\n" + strings.Repeat("For debugging consider passing CUDA_LAUNCH_BLOCKING=1.\nAn error may be told late.\n", 2),
+			outcome.CUDAIllegalAccess, "unspecified", 0,
 		},
 		"the first line comes again after an end": {
 			begin + epochs(6) + diagnosetest.Raised("ValueError: the first") + begin + epochs(6) + "Training finished.\n",

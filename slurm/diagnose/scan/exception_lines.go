@@ -103,6 +103,9 @@ func (s *scanner) raise(st *stream, e *Event) {
 			s.leftByWorkers(e)
 		}
 	}
+	if strings.HasPrefix(e.message, Interrupt) {
+		e.Kind = Interrupt // an extension in C++ wraps the Ctrl-C that met it
+	}
 	s.classify(e)
 	e.ofOther()
 	if e.Stack != nil {
@@ -121,8 +124,8 @@ func (s *scanner) raise(st *stream, e *Event) {
 		s.Raised[e.Tag.Label]++
 	}
 	s.unready(e)
-	if e.Tag == logline.NoTag && e.Counts() && e.Stack != nil && len(e.Stack.Frames) > 0 && e.Stack.Frames[0].Function == "<module>" {
-		s.opening.over = true
+	if o := &s.opening; e.Tag == logline.NoTag && e.Counts() && e.Stack != nil && len(e.Stack.Frames) > 0 {
+		o.raised, o.over = true, o.over || e.Stack.Frames[0].Function == "<module>"
 	}
 	if e.Kind == Interrupt {
 		s.stopped(e)
@@ -200,6 +203,9 @@ func (s *scanner) classify(e *Event) *Event {
 	said := e.Text
 	if at := formerly.FindStringIndex(said); at != nil {
 		said = said[:at[0]] + "CUDA error: " + said[at[1]:]
+	}
+	if e.Kind == Interrupt {
+		said = Interrupt
 	}
 	best := s.table.Match(said)
 	class, weight := python.Refine(e.Kind, e.message, e.Stack)
