@@ -8,7 +8,7 @@ import (
 )
 
 // A Frame is the text that a log collector put before every line of a log: a time (kubectl logs
-// --timestamps, ts, journald), an object around it (Docker's json-file), the speaker (kubectl logs --prefix, docker compose), the speaker's rank
+// --timestamps, ts, journald), the host and program (syslog, journald), an object around it (Docker's json-file), the speaker (kubectl logs --prefix, docker compose), the speaker's rank
 // (mpirun), the line's number (cat -n, grep -n), or a fixed text (journald's host and unit, a quotation
 // mark, an indentation).
 //
@@ -23,7 +23,7 @@ type Frame struct {
 // A framePart is one part of a frame.
 type framePart struct {
 	kind partKind
-	text string // of fixedText
+	text string // of fixedText; of journal the only host, where srun may run that writes what other nodes' tasks do
 }
 
 type partKind int
@@ -34,6 +34,7 @@ const (
 	timestamp
 	lineNumber
 	speaker
+	journal // "gpu07 torchrun[1172]: ", of syslog and journald: the host, and the program with its process
 	mpiRank // "[3] ", of mpirun -prepend-rank; always the innermost part
 )
 
@@ -85,7 +86,7 @@ func (f Frame) Of(lines []string) (of Frame, ok bool) {
 // MayHaveFrame reports whether a log with these first lines can have a frame. It is a cheap test that
 // excludes most logs.
 func MayHaveFrame(first []string) bool {
-	for _, kind := range []partKind{object, lineNumber, timestamp, speaker, mpiRank} {
+	for _, kind := range []partKind{object, lineNumber, timestamp, speaker, journal, mpiRank} {
 		n := 0
 		for _, l := range first {
 			if _, _, ok := (framePart{kind: kind}).cut(l); ok {
@@ -121,6 +122,10 @@ func (f Frame) Cut(line string) (rest, host string) {
 			stamp = said
 		case speaker:
 			host = said
+		case journal:
+			if said != m.text {
+				host = said
+			}
 		case mpiRank:
 			inner = said + ": " + inner // the form of srun --label
 		}
@@ -134,7 +139,7 @@ func (f Frame) Cut(line string) (rest, host string) {
 
 // outermostPart finds the outermost part of a frame around lines, and returns the lines without it.
 func outermostPart(lines []string) (framePart, []string, bool) {
-	for _, kind := range []partKind{object, lineNumber, timestamp, speaker, mpiRank} {
+	for _, kind := range []partKind{object, lineNumber, timestamp, speaker, journal, mpiRank} {
 		if len(lines) == 0 {
 			break
 		}
@@ -149,12 +154,19 @@ func outermostPart(lines []string) (framePart, []string, bool) {
 				continue
 			}
 		case timestamp:
-			if _, _, more := fixedTextOf(rest); !more && !OfLines(rest) {
+			if _, _, more := outermostPart(rest); !more && !OfLines(rest) {
 				return framePart{}, nil, false // the time belongs to a logger
 			}
 		case object:
 			if !OfLines(rest) && !strings.Contains(lines[len(lines)/2], `\n",`) {
 				return framePart{}, nil, false // the object is a logger's
+			}
+		case journal:
+			if !OfLines(rest) {
+				continue
+			}
+			if slices.Min(said) == slices.Max(said) {
+				m.text = said[0]
 			}
 		case speaker, mpiRank:
 			if slices.Min(said) == slices.Max(said) || !OfLines(rest) {
@@ -341,6 +353,8 @@ func (m framePart) cut(line string) (rest, said string, ok bool) {
 		return cutGroup(lineNumbers, line)
 	case speaker:
 		return cutGroup(speakers, line)
+	case journal:
+		return cutJournal(line)
 	case mpiRank:
 		return cutGroup(mpiRanks, line)
 	}
@@ -357,6 +371,22 @@ var (
 	mpiRanks    = lazy.New(`^\[(\d{1,5})\] ?`)
 	clockEnd    = lazy.New(`^(?:[.,]\d+)?(?: ?Z| ?[+-]\d\d:?\d\d| UTC)?(?: \d{4})?[\])]?(?: std(?:out|err) [FP])?(?::? |\t|:?$)`)
 )
+
+// journals matches a record's host, program and process, behind its time: RFC 3164, and journalctl's short forms.
+var journals = lazy.New(`^([A-Za-z][\w.-]*) ([\w./-]{1,32})\[\d+\]:(?: |$)`)
+
+// cutJournal removes the host and the program. Slurm's daemons keep their names, which their own logs have, too.
+func cutJournal(line string) (rest, host string, ok bool) {
+	g := journals.FindStringSubmatch(line[:min(len(line), longestPart)])
+	if g == nil {
+		return line, "", false
+	}
+	rest = line[len(g[0]):]
+	if strings.HasPrefix(g[2], "slurm") {
+		rest = g[2] + ": " + rest
+	}
+	return rest, g[1], true
+}
 
 // cutGroup removes a match at the beginning of line, and returns its only non-empty group.
 func cutGroup(re *lazy.Pattern, line string) (rest, said string, ok bool) {

@@ -31,6 +31,7 @@ func TestAFrameIsTakenOff(t *testing.T) {
 		"ts with brackets":                 {[]string{"[2026-11-23 07:00:01] "}, "2026-11-23T07:00:01.000Z step 1 loss 2.5"},
 		"the time alone, which no day has": {[]string{"07:00:01 "}, "step 1 loss 2.5"},
 		"journald":                         {[]string{"Nov 23 07:00:01 login3 train[4711]: "}, "0000-11-23T07:00:01.000Z step 1 loss 2.5"},
+		"journald, two processes":          {[]string{"Nov 23 07:00:01 login3 train[4711]: ", "Nov 23 07:00:01 login3 train[4712]: "}, "0000-11-23T07:00:01.000Z step 1 loss 2.5"},
 		"kubectl logs --prefix":            {[]string{"[pod/llm-0/pytorch] "}, "step 1 loss 2.5"},
 		"docker compose":                   {[]string{"trainer-1  | "}, "step 1 loss 2.5"},
 		"docker compose with a time":       {[]string{"trainer-1  | 2026-11-23T07:00:00.5Z "}, "2026-11-23T07:00:00.500Z step 1 loss 2.5"},
@@ -60,13 +61,16 @@ func TestAFrameNamesWhoSpeaks(t *testing.T) {
 	for name, before := range map[string][2]string{
 		"kubectl logs --prefix": {"[pod/llm-0/pytorch] ", "[pod/llm-1/pytorch] "},
 		"docker compose":        {"llm-0  | ", "llm-1  | "},
+		"syslog":                {"Nov 23 07:00:00 llm-0 torchrun[311]: ", "Nov 23 07:00:00 llm-1 torchrun[98]: "},
+		"journalctl":            {"2026-11-23T07:00:00.1+00:00 llm-0 train.sh[311]: ", "2026-11-23T07:00:00.1+00:00 llm-1 python3[98]: "},
 	} {
 		var lines []string
 		for i, l := range append(inside, inside...) {
 			lines = append(lines, before[i%2]+l)
 		}
 		rest, host := FrameOf(lines).Cut(lines[3])
-		require.Equal(t, "step 1 loss 2.5", rest, name)
+		require.True(t, strings.HasSuffix(rest, "step 1 loss 2.5"), name)
+		require.NotContains(t, rest, "llm", name)
 		require.Equal(t, "llm-1", host, name)
 	}
 }
@@ -90,6 +94,16 @@ func TestTheTimeWithinALogIsItsOwn(t *testing.T) {
 	}
 	rest, _ := FrameOf(lines).Cut(lines[3])
 	require.Equal(t, "2026-11-23 09:00:00 step 1 loss 2.5", rest, "of two clocks the program's counts")
+}
+
+// What Slurm's daemons tell stays theirs in a journal, too.
+func TestADaemonKeepsItsNameInAJournal(t *testing.T) {
+	var lines []string
+	for _, l := range inside {
+		lines = append(lines, "Nov 23 07:00:01 gpu07 torchrun[311]: "+l)
+	}
+	rest, _ := FrameOf(lines).Cut("Nov 23 07:00:01 gpu07 slurmstepd[9]: error: Detected 1 oom_kill event in StepId=4.0")
+	require.True(t, strings.HasSuffix(rest, "Z slurmstepd: error: Detected 1 oom_kill event in StepId=4.0"), rest)
 }
 
 // A prefix that a program writes before its own lines is not a frame.
