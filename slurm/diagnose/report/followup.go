@@ -168,8 +168,7 @@ func (r Report) otherRanks(_ *Report, l lang.Lang) string {
 	if r.DownstreamRanks == 0 {
 		return r.notShown("No other rank reports a consequence.", "没有其他 rank 报告连锁错误。", l)
 	}
-	n := r.DownstreamRanks
-	return said(count(n, "other rank")+" only "+verb(n, "reports", "report")+" consequences.", fmt.Sprintf("另有 %d 个 rank 只是报告连锁错误。", n)).In(l)
+	return r.consequences(l)
 }
 
 func (r Report) aboutRetry(_ *Report, l lang.Lang) string {

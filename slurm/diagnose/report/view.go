@@ -79,15 +79,20 @@ func (r Report) verdictSummary(l lang.Lang) string {
 	if d := r.detail(l); d != "" {
 		sentences = append(sentences, d)
 	}
-	if n := r.DownstreamRanks; n > 0 {
-		en, zh := "other rank", "另有 %d 个"
-		if r.RootRank == nil { // the rank at fault, if there is one, may be among them
-			en, zh = "rank", "%d 个"
-		}
-		sentences = append(sentences, said(count(n, en)+" only "+verb(n, "reports", "report")+" the consequences.",
-			fmt.Sprintf(zh+" rank 的报错只是其后果。", n)).In(l))
+	if r.DownstreamRanks > 0 {
+		sentences = append(sentences, r.consequences(l))
 	}
 	return strings.Join(sentences, space(l))
+}
+
+// consequences says how many ranks report what followed. Where no rank is known to be at fault, it may be one of these.
+func (r Report) consequences(l lang.Lang) string {
+	n := r.DownstreamRanks
+	if r.RootRank == nil {
+		return said(count(n, "rank")+" "+verb(n, "reports", "report")+" the consequences; a rank at fault may be among them.",
+			fmt.Sprintf("%d 个 rank 报告了后果，出错的 rank 可能也在其中。", n)).In(l)
+	}
+	return said(count(n, "other rank")+" only "+verb(n, "reports", "report")+" the consequences.", fmt.Sprintf("另有 %d 个 rank 的报错只是其后果。", n)).In(l)
 }
 
 // onlyTheseRanks says which ranks' logs are present, if some are missing.
@@ -221,8 +226,8 @@ func (r Report) detail(l lang.Lang) string {
 		say("No log of this node is here, and the ranks of the others only lost its ranks: look for its log first.",
 			"此处没有该节点的日志，其他节点的 rank 只报告与它断开连接：先找到该节点的日志。")
 	case "unprefixed":
-		say("It was one rank, and the log does not tell which: `--tee 3` of torchrun or `--label` of srun puts the rank before each line.",
-			"出自其中一个 rank，但日志看不出是哪一个：torchrun 的 `--tee 3` 或 srun 的 `--label` 会在每行前标明 rank。")
+		say("The log does not tell which rank it was: `--tee 3` of torchrun or `--label` of srun puts the rank before each line.",
+			"日志看不出是哪个 rank：torchrun 的 `--tee 3` 或 srun 的 `--label` 会在每行前标明 rank。")
 	case "local":
 		say("One rank raised it, and the log does not tell on which node: each node has a process of that number. `--label` of srun, or a file for each node, tells.",
 			"由其中一个 rank 抛出，但日志看不出是在哪个节点：每个节点都有这一编号的进程。srun 的 `--label`，或每个节点各写一个文件，可以区分。")
