@@ -35,6 +35,8 @@ func FormOf(text string) Form {
 		return Report
 	case errorForm.MatchString(trimmed[:min(len(trimmed), 400)]):
 		return Statement
+	case column.MatchString(text):
+		return Inert
 	}
 	return Bare
 }
@@ -84,6 +86,8 @@ var (
 	// property matches a name, a column of blanks or dots, and a value: nvidia-smi -q, printed
 	// arguments, configurations.
 	property = lazy.New(`^[\w ./()-]+(?: {2,}: | {2,}:$| \.{2,} )`)
+	// column matches a row of a table without rules: a name, a gap that no one types within a sentence, and a value.
+	column = lazy.New(`^[A-Za-z][\w./()$,-]*(?: [\w./()$,-]+){0,3} {3,}\S`)
 	// member matches a member of a printed dictionary or of JSON, or a list's item.
 	member = lazy.New(`^(?:\{['"][\w .-]+['"]: .*\}$|["'][\w ./-]+["']: |[\w.]+: ?(?:True|False|None|null|true|false|[\d.e+-]+),?$|` +
 		`[\w.]+=(?:True|False|None|[\d.e+-]+|'[^']*'),?$)`)

@@ -124,6 +124,8 @@ func TestEveryLineHasItsForm(t *testing.T) {
 			"loss=2.1",
 			"Xid: 0",
 			"learning_rate .. 0.1",
+			"fast._C           not built correctly: /v/_C.so: undefined symbol: _ZN3c10",
+			"Compiler ($CXX)   c++ 7.5.0",
 		},
 	} {
 		for _, line := range lines {

@@ -46,7 +46,7 @@ var gpuPatterns = []pattern{
 	},
 
 	{outcome.CUDADriver, Specific, oneOf("driver on your system is too old|no cuda gpus are available|invalid device ordinal|system not yet initialized" +
-		"|driver version is insufficient|found no nvidia driver|no cuda-capable device|forward compatibility was attempted" +
+		"|invalid cudaplace(|driver version is insufficient|found no nvidia driver|no cuda-capable device|forward compatibility was attempted" +
 		"|driver/library version mismatch|display driver / cuda driver combination|couldn't communicate with the nvidia driver" +
 		"|nvml shared library not found|cuda driver initialization failed|cudaerrornodevice|cudaerrorinvaliddevice|cuda_error_no_device" +
 		"|cuda_error_invalid_device|cuda_error_system_not_ready|cudaerrorsystemnotready|devices are busy or unavailable" +

@@ -140,7 +140,7 @@ var pythonPatterns = []pattern{
 		"|data-cache|data_cache|sentencepiece|document|samples"), `(cannot be found|not found|does not exist|no such file|doesn't exist|couldn't find` +
 		`|could not find|missing|is empty|empty dataset|no samples|not enough samples|cannot read|bad header|bad version|unsupported version` +
 		`|doesn't match expected format|invalid (index|header|magic)|corrupt|can't find|unable to open|no (such )?file|datasetnotfound|zero.?(length` +
-		`|samples)|0 samples|0 documents|mmap length|unable to find|failed to open|failed to load).*(\.idx|\.bin|dataset|index map|data.?path|blend` +
+		`|samples)|\b0 (samples|documents)|mmap length|unable to find|failed to open|failed to load).*(\.idx|\.bin|dataset|index map|data.?path|blend` +
 		`|vocab|merges|tokenizer\.model|\.jsonl?|corpus|data.cache|sentencepiece|documents?\b)|(\.idx|\.bin|dataset|index map|data.?path|blend|vocab` +
 		`|merges|tokenizer\.model|\.jsonl?|corpus|data.cache|sentencepiece|documents?\b).*(cannot be found|not found|does not exist|doesn't exist` +
 		`|couldn't find|could not find|missing|is empty|no samples|bad header|expected format|corrupt|cannot be (read|opened|mapped))`},

@@ -60,6 +60,9 @@ const Header = "Traceback (most recent call last)"
 // called at exit.
 const Ignored = "Exception ignored in"
 
+// LoggingFailed introduces an exception with which a handler of Python's logging could not write a record. The program goes on.
+const LoggingFailed = "--- Logging error ---"
+
 // AddSource takes in a line of source code, which Python prints below each frame.
 func (t *Traceback) AddSource(line string) {
 	t.creates = t.creates || opensToWrite.MatchString(line)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 )
 
@@ -124,11 +125,20 @@ func (f *Facts) saysEnd(m Mark, text string) bool {
 		return true
 	case f.inRow(m.Tag, text), tellsOfRound(bare):
 		return false
+	case ofLibrary.MatchString(bare):
+		return whole.MatchString(logline.CutLogger(bare))
 	}
+	bare = attribute.ReplaceAllString(bare, "")
 	return doneWords.MatchString(bare) && !partDone.MatchString(bare) && !inPart(bare) &&
 		!(f.atStart(m) && destination.MatchString(bare) && !ofAll.MatchString(bare)) ||
 		results.MatchString(bare) && f.rows[form32(m.Tag, text)].times < Enough
 }
+
+// ofLibrary matches a record of glog, by its file of C++: the steps of a library, unless it says that the whole work is done.
+var ofLibrary = lazy.New(`^[IWEF]\d{4} [\d:.]+ +\d+ [\w./-]+\.(?:cc|cpp|cu|cuh|h|hpp):\d+\]`)
+
+// attribute matches a participle that only says what something is that the program is about to use: "a generated seed".
+var attribute = lazy.New(`(?i)\ban? (?:generated|saved|written|completed|finished)\b`)
 
 // tellsOfRound reports whether a line tells of one round of a loop: it begins with the round's number, or with a count that is
 // not at its end ("[2/15] - accuracy 0.3"), or says that a measure got better, which the next round may do again.

@@ -305,7 +305,7 @@ var Killed = lazy.New(`^(?:\S+: line \d+: +\d+ |\[?[\d-]+[ T][\d:.,]+(?:Z|[+-][\
 	`|^(?:\S+[:：] ?行 ?\d+[:：] *\d+ )?(?:已杀死|已终止|段错误|总线错误|已放弃|已中止|非法指令|浮点数例外)(?: *[(（]核心已转储[)）])?(?:$|  )`)
 
 // ready matches the beginnings of words for preparations.
-const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|start|open|log(?:ged|in)|authenticat|download|fetch|mount|pars|read|restor|resolv|push|upload)`
+const ready = `(?:load|initiali[sz]|connect|import|install|creat|register|modif|start|open|log(?:ged|in)|authenticat|download|fetch|mount|pars|read|restor|resolv|push|upload|listen)`
 
 // denied matches words of an end with one that negates them.
 var denied = lazy.New(`(?i)(?:(?:\b(?:not|never|unable|fail(?:ed|s)?)|^[\W\d]*(?:nothing|none|no \w+)|n['’]t)(?:[ -]\w+){0,3}[ -]|\bun-?|\bin-?)` +
@@ -314,7 +314,7 @@ var denied = lazy.New(`(?i)(?:(?:\b(?:not|never|unable|fail(?:ed|s)?)|^[\W\d]*(?
 // unfinished matches other words that take back the words of an end beside them.
 var unfinished = lazy.New(`(?i)` +
 	`\b(?:will|would|to|can|should) be\b|\bpartial\b|\b(?:start-?up|warm-?up|set-?up|initiali[sz]ation) (?:complete|done|finish)|` +
-	`\b` + ready + `\w*(?: [\w.-]+){0,3} success(?:ful(?:ly)?)?\b|` +
+	`\b` + ready + `\w*(?: [\w.-]+(?::\d+)?){0,3} success(?:ful(?:ly)?)?\b|` +
 	`\b(?:successfully|finished|done|completed?) ` + ready + `|(?-i:^Done \(t=[\d.]+s\))|` + // pycocotools, about an index
 	`<All keys matched successfully>|` + // load_state_dict
 	settingsSaved + `|\bfinished with status 'done'|\bwritten (?:in|by)\b|Run data is saved|Adding directory to artifact|未|失败|fail|error|(?:^|[^-])\bfatal|cannot|could not`)
@@ -322,7 +322,7 @@ var unfinished = lazy.New(`(?i)` +
 // settingsSaved matches a line that says that settings were written, and nothing else, as a program does before its work.
 const settingsSaved = `^` + levelled + `(?:(?:saved|wrote|written) ` + settings + `(?:[^\w/]|$)|` + settings + ` (?:file )?(?:saved|written)\b)`
 
-const settings = `(?:(?:the|all|run|model|training|experiment) )?(?:config(?:uration|s|\.\w+)?|settings|hparams|hyper-?parameters|arg(?:ument)?s)`
+const settings = `(?:(?:the|all|full|run|model|training|experiment) )?(?:config(?:uration|s|\.\w+)?|settings|hparams|hyper-?parameters|arg(?:ument)?s)`
 
 // readIn matches what was read in successfully, where the work begins, and all before "successfully". Words
 // of an end there outweigh it: "model loaded, training completed successfully".

@@ -113,6 +113,8 @@ func TestWhichExceptionsAreOnlyReported(t *testing.T) {
 		"an ignored one, and one":               {ignored + last + last, []bool{true, false}},
 		"two ignored ones, and one":             {ignored + ignored + last + last + last, []bool{true, true, false}},
 		"one":                                   {last, []bool{false}},
+		"logging's own, and one":                {"--- Logging error ---\n" + last + "Call stack:\nMessage: 'a'\nArguments: (7,)\n" + last, []bool{true, false}},
+		"logging's own while one was handled":   {"--- Logging error ---\n" + last + handling + last, []bool{true, true}},
 		"logged as a warning":                   {"WARNING: " + last, []bool{true}},
 		"logged as an error":                    {"ERROR: " + last, []bool{false}},
 		"raised while one was logged":           {"INFO: " + last + handling + inStep("ValueError: no tokens"), []bool{true, true}},

@@ -93,7 +93,19 @@ func TestEndsToldInOtherWords(t *testing.T) {
 		"the end of a round in Chinese":                                  {steps + "第 3 轮训练完成\n" + steps, outcome.UnknownExit, ""},
 		"what follows an end in Chinese":                                 {steps + "训练完成后保存模型\n" + steps, outcome.UnknownExit, ""},
 		"such an end that srun calls a failure":                          {steps + "训练完成。\n" + lost + "srun: error: n1: task 3: Aborted\n", outcome.NCCLConnection, "Rank 3"},
-		"the time of each round":                                         {strings.Repeat("Runde loss 0.5\nLaufzeit: 41.7 s\n", 9), outcome.UnknownExit, ""},
+		"a library's own record in C++": {
+			"I1123 20:55:31.537145 43821 comm_id.cc:190] Exchange of the ids successful.\nW1123 20:55:33.1 43821 device.cc:4] device: 3\n", outcome.UnknownExit, "device: 3",
+		},
+		"a training in C++":  {"I0602 19:17:40.4 1854 solver.cpp:316] Optimization Done.\nI0602 19:17:40.5 1854 main.cpp:259] Optimization Done.\n", outcome.Success, ""},
+		"a server's start":   {"Listening on 127.0.0.1:8000 successfully\n", outcome.UnknownExit, "Listening"},
+		"what a seed was":    {"Full config saved to ./out/config.yaml\nUsing a generated random seed 15800989\n", outcome.UnknownExit, "seed"},
+		"what was generated": {"Generated 12 random seeds\n", outcome.Success, ""},
+		"a row of a table about the environment, and nothing else": {
+			"-----------  ------\nPython       3.8.13\nfast._C      not built correctly: /v/fast/_C.so: undefined symbol: _ZN3c10\n-----------  ------\nTraining with seed 7\n",
+			outcome.UnknownExit, "seed 7",
+		},
+		"how many samples there are": {"Running 200 samples from 200 configured (dataset size: 500)\n", outcome.UnknownExit, "200"},
+		"the time of each round":     {strings.Repeat("Runde loss 0.5\nLaufzeit: 41.7 s\n", 9), outcome.UnknownExit, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := diagnosetest.Old(t, c.log)
