@@ -302,10 +302,14 @@ func (j *job) survived(e *scan.Event) bool {
 }
 
 // caughtBehindEnd reports whether a program of several processes caught an exception of its work after the training, such as
-// an evaluation, and nobody reports an exit: the launcher writes into the same log, where no process has a file of its own.
+// an evaluation, and nobody reports an exit: the launcher writes into the same log, or where each process has a file of its
+// own, into the one to which Slurm gives the job's number.
 func (j *job) caughtBehindEnd(e *scan.Event) bool {
-	return e.Stack != nil && !e.Stack.Headless && !e.Outermost() && !inThread(e) && j.finished() && !j.slurmFailed() && j.manyProcesses() &&
-		j.fileRank[e.File] < 0 && !logfile.AttemptPath.MatchString(j.src.Logs[e.File].Name)
+	if e.Stack == nil || e.Stack.Headless || e.Outermost() || inThread(e) || !j.finished() || j.slurmFailed() || !j.manyProcesses() {
+		return false
+	}
+	return !logfile.AttemptPath.MatchString(j.src.Logs[e.File].Name) &&
+		(j.fileRank[e.File] < 0 || slices.ContainsFunc(j.src.Files(), logfile.OfJob))
 }
 
 // saysItExits reports whether a program says with an error that it exits because of it, maybe with 0, as

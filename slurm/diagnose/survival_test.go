@@ -244,6 +244,18 @@ func TestWorkAfterTheTraining(t *testing.T) {
 		r := diagnosetest.Text(t, c.log)
 		require.Equal(t, c.class, r.Class, "%s: %s", name, r.Why)
 	}
+	const exited = "srun: error: gpu1: task 1: Exited with exit code 1\n"
+	for name, c := range map[string]struct {
+		job, jobsText, raised, class string
+	}{
+		"ranks' files, and the job's":        {"slurm-7.out", "job 7 on gpu1\n", caught, outcome.Success},
+		"ranks' files, and srun tells":       {"slurm-7.out", exited, caught, outcome.UserException},
+		"ranks' files, and it left a rank's": {"slurm-7.out", "job 7 on gpu1\n", raised, outcome.UserException},
+		"ranks' files alone":                 {"notes.log", "job 7 on gpu1\n", caught, outcome.UserException},
+	} {
+		r := ofFolder(t, map[string]string{"logs/rank_0.log": world + done + c.raised, "logs/rank_1.log": c.raised, c.job: c.jobsText})
+		require.Equal(t, c.class, r.Class, "%s: %s", name, r.Why)
+	}
 	r := diagnosetest.With(t, world+done+caught, diagnose.Context{JobState: "FAILED"})
 	require.Equal(t, outcome.UserException, r.Class, "Slurm says that it failed")
 }

@@ -20,6 +20,9 @@ import (
 // number of "10471.out" may also be a process id, a date or a node's number.
 var defaultLogName = lazy.New(`^slurm-(\d{1,10})(?:_\d+)?\.(?:out|err)(?:\.gz|\.zst)?$`)
 
+// OfJob reports whether a log has Slurm's default name, so that srun's own messages are in it.
+func OfJob(name string) bool { return defaultLogName.MatchString(filepath.Base(name)) }
+
 // customLogName matches the log names that scripts choose: "gpt-4711.out" of
 // --output=%x-%j.out, "gpt.o4711". The number need not be a job id, so the logs' contents decide.
 var customLogName = lazy.New(`^(.*?[A-Za-z].*?)[-_.][joe]?([1-9]\d{3,9})(?:[-_.]\S*)?$`)

@@ -8,7 +8,7 @@ import (
 
 // logger matches what a logger writes before a message of level INFO: a time, a name and the level: "2026-06-11 10:00:00,123 -
 // megatron.training - INFO - ", "[rank 0] INFO: "; or, without the word, times, numbers and glog's letter: "I 1127 20:38:30 [rank 0/4] ".
-var logger = lazy.New(`^(?:([\w\s.:,;/|()\[\]+-]{0,80}?\bINFO\b[\s\]:|)-]*)` +
+var logger = lazy.New(`^(?:([\w\s.:,;/|(){}\[\]+-]{0,80}?\bINFO\b[\s\]:|)-]*)` +
 	`|(?:(?:I ?\d{4} [\d:.]+(?: +\d+ [\w./-]+:\d+\])?|[\[(](?:[A-Za-z]+[ _:=]?)?\d[\d ,./:TZ+-]*[\])]:?|\d[\d,.]*(?:[:-]|/\d+/)[\d,./:TZ+-]*) +(?:- )?)+)`)
 
 // named matches a name or a place in the source behind the level: "root - ", "train.py:34: ", "root:".

@@ -15,6 +15,7 @@ func TestCutLogger(t *testing.T) {
 			"2026-06-11 10:00:00,123 [rank 0] INFO: ", "[2026-06-11 10:00:00] [INFO] [training.py:12] ",
 			"2026-06-11 10:00:00.123 | INFO     | megatron.training:train:12 - ", "[2026-06-11 10:00:00,123][megatron.training][INFO] - ",
 			"I 1127 20:38:30 [rank 0/4] ", "I1127 20:38:30.123456 4711 train.cc:12] ", "[rank 0] ", "[2026-06-11 10:00:00] (rank 3) ", "10:00:00.5 ",
+			"[2026-06-11 10:00:00,123] {training.py:72} INFO rank0/4 - ", "[2026-06-11 10:00:00,123] {training.py:72} INFO - ",
 		} {
 			require.Equal(t, said, logline.CutLogger(prefix+said), "%q", prefix)
 		}
