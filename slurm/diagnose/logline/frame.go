@@ -8,8 +8,9 @@ import (
 )
 
 // A Frame is the text that a log collector put before every line of a log: a time (kubectl logs
-// --timestamps, ts, journald), the host and program (syslog, journald), an object around it (Docker's json-file), the speaker (kubectl logs --prefix, docker compose), the speaker's rank
-// (mpirun), the line's number (cat -n, grep -n), or a fixed text (journald's host and unit, a quotation
+// --timestamps, ts, journald), the host and program (syslog, journald), an object around it (Docker's
+// json-file), the speaker (kubectl logs --prefix, docker compose), the speaker's rank (mpirun), the
+// line's number (cat -n, grep -n), or a fixed text (journald's host and unit, a quotation
 // mark, an indentation).
 //
 // A logger puts a prefix before its own records, a collector before every line. Therefore a log has a

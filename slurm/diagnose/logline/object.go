@@ -25,7 +25,7 @@ var wrapperFields = struct{ level, text, time []string }{
 // cutObject takes a program's line out of the object in which a collector wrote it, and the time. An object with a level is a
 // structured logger's own record.
 func cutObject(line string) (rest, said string, ok bool) {
-	entry, ok := Object(line)
+	entry, _ := Object(line)
 	for _, n := range wrapperFields.level {
 		if _, has := entry[n]; has {
 			return line, "", false
