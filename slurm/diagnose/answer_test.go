@@ -50,7 +50,7 @@ func TestALogThatDoesNotTellWhichRank(t *testing.T) {
 		lost   = "Traceback (most recent call last):\n  File \"/w/t.py\", line 4, in <module>\n    f()\n" +
 			"RuntimeError: [../gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.1.1.1]:4567\n"
 		exits = "srun: error: gpu1: tasks 0-1: Exited with exit code 1\nsrun: error: gpu2: tasks 2-3: Exited with exit code 1\n"
-		words = "the log does not tell which"
+		words = "The log does not tell which"
 	)
 	require.Contains(t, diagnosetest.Old(t, raised+lost+lost+lost+exits).Summary, words)
 	require.NotContains(t, diagnosetest.Old(t, raised+raised+lost+lost+exits).Summary, words)

@@ -5,7 +5,6 @@ package loglike
 import (
 	"bytes"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -75,16 +74,6 @@ func Name(base string) bool {
 	low := strings.ToLower(base)
 	return jobsOutput.MatchString(low) || !slices.ContainsFunc(notLogs, func(suffix string) bool { return strings.HasSuffix(low, suffix) })
 }
-
-// Document reports whether a file of this name is a document that may hold a log where no file has the name
-// of one: some launchers and people write a job's output as Markdown. The documents of a repository are none.
-func Document(base string) bool {
-	return strings.EqualFold(filepath.Ext(base), ".md") && !ofRepository.MatchString(base)
-}
-
-// ofRepository matches the names of the documents that repositories have.
-var ofRepository = lazy.New(`(?i)^\.|^(?:read[_-]?me|change(?:log|s)|history|news|contributing|licen[cs]e|code[_-]of[_-]conduct|security|authors|` +
-	`maintainers|install(?:ation)?|todo|claude|agents)(?:\b|_)`)
 
 var errNoText = lang.Text{EN: "not text", ZH: "不是文本"}.Err()
 

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -48,10 +47,9 @@ type Source struct {
 
 	recorded    []*flightrecorder.Recording // flight recorder dumps that were read from an archive or a digest
 	in          *within.Folders
-	part, parts int      // OpenPart's: take every parts-th file, from the part-th on; parts is 0 for all files
-	seen        int      // files found so far, taken or not
-	documents   []func() // take the documents of the folders, into which people paste logs
-	kept        int      // bytes that are kept of streams
+	part, parts int // OpenPart's: take every parts-th file, from the part-th on; parts is 0 for all files
+	seen        int // files found so far, taken or not
+	kept        int // bytes that are kept of streams
 }
 
 // A File is one log: a regular file that is opened when it is read, or the ends of a stream that are
@@ -134,11 +132,6 @@ func gather(in *within.Folders, part, parts int, paths []string) (Source, error)
 			}
 		}
 	}
-	if s.seen == 0 { // nothing there has the name of a log
-		for _, take := range s.documents {
-			take()
-		}
-	}
 	sort.SliceStable(s.Logs, func(i, j int) bool { return s.Logs[i].Name < s.Logs[j].Name })
 	return s, nil
 }
@@ -200,9 +193,6 @@ func (s *Source) addPath(path string) error {
 		}
 		switch name := below(path, p); {
 		case !isLog(filepath.ToSlash(p), info.Size()):
-			if loglike.Document(d.Name()) && info.Size() > 0 {
-				s.documents = append(s.documents, func() { s.addDocument(p, name, info) })
-			}
 			if s.firstPart() {
 				s.LeftOut = append(s.LeftOut, name)
 			}
@@ -215,14 +205,6 @@ func (s *Source) addPath(path string) error {
 		}
 		return nil
 	})
-}
-
-// addDocument adds a document of a folder in which nothing has the name of a log.
-func (s *Source) addDocument(path, name string, info fs.FileInfo) {
-	if s.inPart() {
-		s.addLog(path, name, info)
-	}
-	s.LeftOut = slices.DeleteFunc(s.LeftOut, func(o string) bool { return o == name })
 }
 
 // below is the path of a file relative to a folder above it, with slashes.

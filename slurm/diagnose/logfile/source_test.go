@@ -173,28 +173,3 @@ func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &elsewhere))
 	require.Contains(t, elsewhere.View(lang.ZH).Sections[0].Text, "（ls.log：不是文本，而是程序）", "logs that were read elsewhere are told in Chinese too")
 }
-
-// A folder without a file that has the name of a log may hold one in a document. Beside a log, a document is none.
-func TestALogInADocument(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write := func(name, text string) {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
-	}
-	write("README.md", "How to train\n")
-	write("config.yaml", "lr: 0.1\n")
-	_, err := logfile.Open(dir)
-	require.Error(t, err, "a repository's documents are no logs")
-	write("train_0.md", diagnosetest.OOMLog)
-	src, err := logfile.Open(dir)
-	require.NoError(t, err)
-	require.Equal(t, []string{"train_0.md"}, src.Files())
-	require.Equal(t, []string{"README.md", "config.yaml"}, src.LeftOut)
-	n, err := logfile.Count(dir)
-	require.NoError(t, err)
-	require.Equal(t, 1, n)
-	write("train.log", diagnosetest.OOMLog)
-	src, err = logfile.Open(dir)
-	require.NoError(t, err)
-	require.Equal(t, []string{"train.log"}, src.Files())
-}
