@@ -10,8 +10,11 @@ type RankField struct {
 	Rank, World, Form int
 }
 
-// InBrackets is the form "[rank 2]".
-const InBrackets = 1
+// InBrackets is the form "[rank 2]", AsSetting "rank=2 ".
+const (
+	InBrackets = 1
+	AsSetting  = 3
+)
 
 // rankField matches a rank's field at the beginning of a record, behind times, levels and names of hosts, loggers and source
 // files, in three forms: in brackets, "[Rank 2/8 @ gpu1] ", "| rank=2 |"; with a mark behind it, "rank 2: ", "进程 2> "; and
