@@ -198,7 +198,8 @@ func (j *job) ownRank(e *scan.Event) int {
 	r := -1
 	if _, f, ok := logline.CutRank(e.Text); ok && (e.Kind == "" || f.Form != logline.AsSetting) {
 		r = f.Rank
-	} else if g := rankWithin.FindStringSubmatch(e.Text); g != nil && !ofPeer.MatchString(e.Text) && (g[1] == "" || e.Kind != "" && e.Weight >= pattern.Generic-1 && j.manyProcesses()) {
+	} else if g := rankWithin.FindStringSubmatch(e.Text); g != nil && !ofPeer.MatchString(e.Text) &&
+		(g[1] == "" || e.Kind != "" && e.Weight >= pattern.Generic-1 && j.manyProcesses()) {
 		r, _ = strconv.Atoi(g[1] + g[2] + g[3])
 	}
 	if !j.mayHave(r) {

@@ -72,7 +72,8 @@ func (st *stream) ofChild(e *Event) {
 // "rank 4: training failed".
 var (
 	failingRank = lazy.On("rank|Rank|RANK|进程|rocess", `(?i)(?:^|[-:|>\]] ?|\b(?:error|fatal|critical) )\[?(?:rank[ =]?(\d{1,6})(?: ?(?:/|of) ?\d{1,6})?\]?|(?:process|进程) ?(\d{1,6}) ?(?:/|of) ?\d{1,6}|第 ?(\d{1,6}) ?号?进程)[:：]?`+
-		` ?(?:[^,;:，；：]{0,60} ?(?:failed|crashed|died)|(?:(?:caught|raised|hit|got|uncaught|unhandled) (?:an? )?(?:\w+ )?)?(?:exception|error)(?: (?:in|at|during|while) [^,;:]{0,40})?|[^,;:，；：]{0,40}(?:失败|出错|异常(?:退出)?|崩溃))[.:!。！：]*$`+
+		` ?(?:[^,;:，；：]{0,60} ?(?:failed|crashed|died)|(?:(?:caught|raised|hit|got|uncaught|unhandled) (?:an? )?(?:\w+ )?)?(?:exception|error)(?: (?:in|at|during|while) [^,;:]{0,40})?`+
+		`|[^,;:，；：]{0,40}(?:失败|出错|异常(?:退出)?|崩溃))[.:!。！：]*$`+
 		`|\b(?:exception|error|failed|failure|crash(?:ed)?) (?:\w+ ){0,2}(?:on|in|at) rank[ =:]?(\d{1,6})[.:!]*$`)
 )
 
