@@ -14,7 +14,7 @@ import (
 
 // lastNumber matches the last number in a file's name, or in that of a folder for one process: "err.3", "rank_3/stderr.log".
 var lastNumber = lazy.New(`^(|.*[^0-9])(\d{1,5})((?:\.[a-z]+(?:\.gz|\.zst)?)?)$|` +
-	`^(|.*/)(?:rank|proc|process|task)?[-_.=]?(\d{1,5})(/[^/0-9]+)$`)
+	`^(|.*/(?:(?:proc|process|task)[-_.=]?)?|(?:proc|process|task)[-_.=]?)(\d{1,5})(/[^/0-9]+)$`)
 
 // nodeNumber matches the text before a number that counts nodes, such as srun's %n.
 var nodeNumber = lazy.New(`(?i)(?:^|[^a-z])node[-_]?$`)
@@ -77,8 +77,8 @@ func (j *job) placeSeries() {
 		if nodes || numberAtEnd(key) && slices.Contains(j.src.Files(), strings.TrimSuffix(key, ".*")) {
 			continue // the files are nodes', or older parts of one log
 		}
-		if strings.Contains(key, "*/") && (len(folders) > 1 || j.world > 0 && j.world != most+1) {
-			continue // the folders may be attempts', or a node's
+		if strings.Contains(key, "*/") && (len(folders) > 1 || !j.manyProcesses() || j.world > 0 && j.world != most+1) {
+			continue // the folders may be attempts', seeds', or a node's
 		}
 		count := most + 1 // an empty file is a rank that wrote nothing
 		whole := len(files) == count || j.world > 0 && len(files) > j.world/2 && !numberAtEnd(key)

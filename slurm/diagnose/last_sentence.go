@@ -59,13 +59,9 @@ func (j *job) leftWithOne(file int, live []*scan.Event) (only *scan.Event) {
 // former if it complains of no other rank. One of several ranks shows it if not all of them complain, and the sentence is
 // recent; it may still be another rank's, so that nothing else may explain the end.
 func (j *job) wroteBefore(file int, m *scan.Mark, left *scan.Event, live []*scan.Event) bool {
-	complaints, closings := map[int]int{}, 0 // complaints by file
-	closed := true                           // all complain of a connection that was closed: a process ended
-	for _, e := range live {
-		if misses(e) && e.Class != outcome.UnknownExit {
-			complaints[e.File]++
-			closed = closed && e.Class == outcome.NCCLConnection
-		}
+	complaints, closings, all := map[int]int{}, 0, complaintsOfPeers(live) // complaints by file
+	for _, e := range all {
+		complaints[e.File]++
 	}
 	if leftOtherwise(left, live) {
 		return false
@@ -79,7 +75,7 @@ func (j *job) wroteBefore(file int, m *scan.Mark, left *scan.Event, live []*scan
 		}
 	}
 	return saidBefore(m, left) && complaints[file] <= closings &&
-		closed && j.allComplain(file, complaints, live) && j.nodeWithoutLog() == nil
+		allClosed(all) && j.allComplain(file, complaints, live) && j.nodeWithoutLog() == nil
 }
 
 // saidBefore reports whether a sentence was written before a launcher's report, and not long before.

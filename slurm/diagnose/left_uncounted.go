@@ -53,10 +53,8 @@ func (j *job) silentNode(live []*scan.Event) (*scan.Event, string) {
 	}
 	all, silent := j.launchers(), (*scan.Event)(nil)
 	complaints := map[launcher]int{}
-	for _, e := range live {
-		if misses(e) && e.Class != outcome.UnknownExit {
-			complaints[launcher{e.File, e.Tag.Label}]++
-		}
+	for _, e := range complaintsOfPeers(live) {
+		complaints[launcher{e.File, e.Tag.Label}]++
 	}
 	for l, p := range all {
 		quiet := len(p.failed) - complaints[l]
@@ -78,19 +76,12 @@ func (j *job) silentNode(live []*scan.Event) (*scan.Event, string) {
 // silentProcess returns a report on a process that left with 1, without its rank, if the launchers account for all ranks and
 // one fewer complain, all of a connection that was closed: one left first and said nothing.
 func (j *job) silentProcess(live []*scan.Event) *scan.Event {
-	accounted, complaints := 0, 0
+	accounted, complaints := 0, complaintsOfPeers(live)
 	for _, p := range j.launchers() {
 		accounted += len(p.failed) + p.ended
 	}
-	for _, e := range live {
-		if misses(e) && e.Class != outcome.UnknownExit {
-			if complaints++; e.Class != outcome.NCCLConnection {
-				return nil
-			}
-		}
-	}
 	report := firstEvent(live, func(e *scan.Event) bool { return e.Agent && e.Exit == 1 && len(e.Tasks) == 0 })
-	if report == nil || complaints < 2 || complaints != accounted-1 || accounted != j.ranks() {
+	if report == nil || !allClosed(complaints) || len(complaints) < 2 || len(complaints) != accounted-1 || accounted != j.ranks() {
 		return nil
 	}
 	of := *report

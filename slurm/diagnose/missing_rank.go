@@ -190,6 +190,21 @@ func misses(e *scan.Event) bool {
 		(e.Weight >= pattern.Symptom && e.Weight < pattern.Death || clientsJoined.MatchString(e.Text))
 }
 
+// complaintsOfPeers returns the events that say what they miss, not only that a process ended.
+func complaintsOfPeers(live []*scan.Event) (complaints []*scan.Event) {
+	for _, e := range live {
+		if misses(e) && e.Class != outcome.UnknownExit {
+			complaints = append(complaints, e)
+		}
+	}
+	return complaints
+}
+
+// allClosed reports whether all complain of a connection that was closed: a process ended.
+func allClosed(complaints []*scan.Event) bool {
+	return !slices.ContainsFunc(complaints, func(e *scan.Event) bool { return e.Class != outcome.NCCLConnection })
+}
+
 // launcherRaised reports whether torch's launcher raised an exception: the program of the ranks is another process.
 func launcherRaised(e *scan.Event) bool {
 	return e.Rank < 0 && strings.HasPrefix(e.Kind, "torch.distributed.elastic.") || e.Stack.Has(launcherFiles...)
@@ -233,13 +248,8 @@ func (j *job) unreported(live []*scan.Event) (laggard, bool) {
 	if r < 0 || complains[r] || len(complains) == 0 {
 		return laggard{}, false
 	}
-	complaints, exited, beside, most, closed := 0, map[int]bool{}, false, j.mostLocal(), true
-	for _, e := range live {
-		if misses(e) && e.Class != outcome.UnknownExit {
-			complaints++
-			closed = closed && e.Class == outcome.NCCLConnection
-		}
-	}
+	all, exited, beside, most := complaintsOfPeers(live), map[int]bool{}, false, j.mostLocal()
+	complaints, closed := len(all), allClosed(all)
 	for _, f := range j.files {
 		for _, e := range f.Elastic {
 			if e.Rank >= 0 {

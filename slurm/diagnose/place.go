@@ -38,7 +38,7 @@ func (j *job) placeEvents() {
 	for _, list := range [][]*scan.Event{j.events, j.earlier} {
 		for _, e := range list {
 			e.Rank = j.rankOf(e.File, e.Tag)
-			if r, ok := logline.Number(e.Writer); ok && e.Tag.Rank < 0 {
+			if r, ok := logline.Number(e.Writer); ok && e.Tag.Rank < 0 && j.mayHave(r) {
 				e.Rank = r
 			}
 			if e.Child && len(j.nodes) > 1 {
@@ -64,13 +64,8 @@ func (j *job) placeEvents() {
 			if e.Rank < 0 {
 				e.Rank = j.rankOfProcess(e)
 			}
-			if g := ownRank.FindStringSubmatch(e.Text); g != nil && e.Rank < 0 && !e.Agent {
-				e.Rank, _ = strconv.Atoi(g[1] + g[2] + g[3])
-			} else if _, f, ok := logline.CutRank(e.Text); ok && e.Rank < 0 && !e.Agent {
-				e.Rank = f.Rank
-			} else if g := rankAtEnd.FindStringSubmatch(e.Text); g != nil && e.Rank < 0 && e.Kind != "" &&
-				e.Weight >= pattern.Generic-1 && !ofPeer.MatchString(e.Text) {
-				e.Rank, _ = strconv.Atoi(g[1])
+			if e.Rank < 0 && !e.Agent {
+				e.Rank = j.ownRank(e)
 			}
 			switch {
 			case e.Quoted:
@@ -197,16 +192,30 @@ func (j *job) nodesOfRanks() map[int]string {
 	return nodes
 }
 
-// ownRank matches messages that begin with the speaker's rank, or that Megatron's
-// rerun_state_machine.py writes with it: "Rank 2: found NaN in …",
-// "AssertionError: [Rank 2] …".
-var ownRank = lazy.New(`^(?:[\w.]+(?:Error|Exception): )?\[?(?i:rank)[ =:]?(\d{1,6})\]?[:,)]? |[-|>\]] rank (\d{1,6}) failed: ` +
-	`|\bUnexpected result \S+ on rank (\d{1,6}) at iteration `)
+// ownRank returns the rank that an event's own text tells, by a rank's field before the message, "AssertionError: [Rank 2] …", or
+// as the one that failed; or -1. A setting of an exception's message, "ValueError: rank=16 is too large", is LoRA's.
+func (j *job) ownRank(e *scan.Event) int {
+	r := -1
+	if _, f, ok := logline.CutRank(e.Text); ok && (e.Kind == "" || f.Form != logline.AsSetting) {
+		r = f.Rank
+	} else if g := rankWithin.FindStringSubmatch(e.Text); g != nil && !ofPeer.MatchString(e.Text) &&
+		(g[1] == "" || e.Kind != "" && e.Weight >= pattern.Generic-1 && j.manyProcesses()) {
+		r, _ = strconv.Atoi(g[1] + g[2] + g[3])
+	}
+	if !j.mayHave(r) {
+		return -1
+	}
+	return r
+}
 
-// rankAtEnd matches an exception's message that ends with the rank that raised it; ofPeer one that ends with another rank.
+// mayHave reports whether the job may have a rank: what is said of another is said of a matrix or of LoRA.
+func (j *job) mayHave(r int) bool { return j.world == 0 || r < j.world }
+
+// rankWithin matches a message that ends with the rank that raised it, or that Megatron's rerun_state_machine.py writes with it;
+// ofPeer one that ends with another rank.
 var (
-	rankAtEnd = lazy.New(`^[\w.]+: .* \((?i:rank)[ =:]?(\d{1,6})\)[.!]?$`)
-	ofPeer    = lazy.New(`(?i)\b(?:peer|from|to|with|lost|for)\b[^(]{0,24}\(rank`)
+	rankWithin = lazy.New(`^[\w.]+: .* \((?i:rank)[ =:]?(\d{1,6})\)[.!]?$|\bUnexpected result \S+ on rank (\d{1,6}) at iteration |[-|>\]] rank (\d{1,6}) failed: `)
+	ofPeer     = lazy.New(`(?i)\b(?:peer|from|to|with|lost|for)\b[^(]{0,24}\(rank`)
 )
 
 // childOfRank matches the exception by which a rank reports the exit of a process that it had started.

@@ -61,6 +61,7 @@ func TestTheRecordAboveAnExceptionTellsItsRank(t *testing.T) {
 		"ERROR 第 2 号进程训练失败":                                   2,
 		"ERROR 进程 2/4 异常退出:":                                  2,
 		"ERROR: lost the connection to rank 2":                -1,
+		"进程 2/4 正常退出":                                         -1,
 	} {
 		log := "rank 0 is ready\nrank 1 is ready\n" + record + "\n" + diagnosetest.RaisedIn("step", "KeyError: 'tokens'")
 		require.Equal(t, rank, rankAtFault(t, map[string]string{"train.log": log}), record)
@@ -82,15 +83,21 @@ func TestTheFolderOrTheNumberOfAFileIsItsRank(t *testing.T) {
 		files["run/"+r+"/train.log"] = diagnosetest.Raised("KeyError: 'tokens'")
 	}
 	require.Equal(t, -1, rankAtFault(t, files), "attempts of a run of eight ranks")
+	delete(files, "slurm-7.out")
+	require.Equal(t, -1, rankAtFault(t, files), "seeds")
 }
 
 // The end of an exception's message tells its rank, but not that of a peer; so does the report of a child's exit, and a rank's
 // greeting in a file of its own.
 func TestWhatIsSaidOfARankTellsIt(t *testing.T) {
-	ready := "loading\nready\n"
+	ready := "using world size: 4, data-parallel size: 4, tensor-model-parallel size: 1\nready\n"
 	for log, rank := range map[string]int{
+		diagnosetest.Raised("ValueError: rank 2 on gpu1: theta must be above zero"):                                                                         2,
 		diagnosetest.Raised("ValueError: theta must be above zero (rank 2)"):                                                                                2,
 		diagnosetest.Raised("ValueError: theta must be above zero (rank of a matrix: 2)"):                                                                   -1,
+		diagnosetest.Raised("ValueError: the matrix is singular (rank 7)"):                                                                                  -1,
+		diagnosetest.Raised("ValueError: rank=2 is too small for this layer"):                                                                               -1,
+		"ERROR lora: rank=64 is too large\n" + diagnosetest.RaisedIn("step", "ValueError: no such rank"):                                                    -1,
 		diagnosetest.Raised("ValueError: nothing came from the peer (rank 2)"):                                                                              -1,
 		diagnosetest.RaisedIn("_bootstrap", "KeyError: 'tokens'") + diagnosetest.RaisedIn("save", "RuntimeError: writer 0 of rank 2 left with exit code 1"): 2,
 	} {

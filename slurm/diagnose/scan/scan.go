@@ -219,8 +219,7 @@ func newScanner(file, keep int) *scanner {
 	return &scanner{
 		file: file, keep: keep, table: pattern.LoadTable(), hostPrefix: map[string]bool{}, streams: map[logline.Tag]*stream{}, counts: map[quota]int{},
 		caught:    map[catcher]caught{},
-		deepSpeed: map[logline.Tag]int{},
-		began:     map[logline.Tag]*firstWords{}, matched: map[formMatch]bool{},
+		deepSpeed: map[logline.Tag]int{}, began: map[logline.Tag]*firstWords{}, matched: map[formMatch]bool{},
 		Facts: &Facts{
 			Starts:    map[string][]Mark{},
 			Args:      map[string]string{},

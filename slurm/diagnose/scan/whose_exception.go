@@ -68,13 +68,12 @@ func (st *stream) ofChild(e *Event) {
 	}
 }
 
-// rankTold matches the rank of the writer in a record anywhere in its beginning, "ERROR training failed (rank 2/4 gpu1)"; failingRank
-// a sentence that tells which rank failed, and ends with that, as one that tells how it goes on does not: "rank 4: training failed".
+// failingRank matches a sentence that tells which rank failed, and ends with that, as one that tells how it goes on does not:
+// "rank 4: training failed".
 var (
-	rankTold = lazy.On("rank|Rank|RANK", `(?i)^.{0,60}[\[(|<] ?(?:global[ _-]?)?rank[ :=]{0,2}(\d{1,6})(?: ?(?:/|of) ?(\d{1,6}))?(?:[ ,;][^\])>|]{0,40})? ?[\])|>]`+
-		`|\bERROR\b.{0,40} rank=(\d{1,6})\b`)
 	failingRank = lazy.On("rank|Rank|RANK|进程|rocess", `(?i)(?:^|[-:|>\]] ?|\b(?:error|fatal|critical) )\[?(?:rank[ =]?(\d{1,6})(?: ?(?:/|of) ?\d{1,6})?\]?|(?:process|进程) ?(\d{1,6}) ?(?:/|of) ?\d{1,6}|第 ?(\d{1,6}) ?号?进程)[:：]?`+
-		` ?(?:[^,;:，；：]{0,60} ?(?:failed|crashed|died)|(?:(?:caught|raised|hit|got|uncaught|unhandled) (?:an? )?(?:\w+ )?)?(?:exception|error)(?: (?:in|at|during|while) [^,;:]{0,40})?|[^,;:，；：]{0,40}(?:失败|出错|异常|崩溃|退出))[.:!。！：]*$`+
+		` ?(?:[^,;:，；：]{0,60} ?(?:failed|crashed|died)|(?:(?:caught|raised|hit|got|uncaught|unhandled) (?:an? )?(?:\w+ )?)?(?:exception|error)(?: (?:in|at|during|while) [^,;:]{0,40})?`+
+		`|[^,;:，；：]{0,40}(?:失败|出错|异常(?:退出)?|崩溃))[.:!。！：]*$`+
 		`|\b(?:exception|error|failed|failure|crash(?:ed)?) (?:\w+ ){0,2}(?:on|in|at) rank[ =:]?(\d{1,6})[.:!]*$`)
 )
 
@@ -121,13 +120,6 @@ func writerOf(above string) (f logline.RankField, ok bool) {
 	if !complains.MatchString(above) {
 		return f, false
 	}
-	if _, f, ok = logline.CutRank(above); ok && (f.Form == logline.InBrackets || fails.MatchString(above)) {
-		return f, true
-	}
-	g := rankTold.FindStringSubmatch(above)
-	if g != nil {
-		f.Rank, _ = logline.Number(g[1] + g[3])
-		f.World, _ = logline.Number(g[2])
-	}
-	return f, g != nil
+	_, f, ok = logline.CutRank(above)
+	return f, ok && (f.Form == logline.InBrackets || fails.MatchString(above))
 }
