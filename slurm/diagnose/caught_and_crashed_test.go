@@ -84,3 +84,36 @@ func TestStepsUntilSlurmEndsTheJob(t *testing.T) {
 		require.Equal(t, c.class, r.Class, "%s: %s", name, r.RootLine)
 	}
 }
+
+// A launcher that a signal ended, and that reports no failed process, still had all of them: none had died of an exception.
+func TestAnExceptionBeforeASignalEndedItsLauncher(t *testing.T) {
+	const (
+		step   = " iteration        {n}/     600 | elapsed time per iteration (ms): 934.6 | lm loss: 6.2E+00 |\n"
+		told   = "WARNING:torch.distributed.elastic.agent.server.api:Received 15 death signal, shutting down workers\n"
+		left   = "srun: error: gpu1: task 0: Exited with exit code 1\n"
+		cancel = "slurmstepd-gpu1: error: *** JOB 9 ON gpu1 CANCELLED AT 2026-06-11T10:00:07 DUE TO PREEMPTION ***\n"
+	)
+	dated := strings.ReplaceAll(step, " iteration", " [2026-06-11 10:00:0{n}.441329] iteration")
+	caught := diagnosetest.RaisedIn("misc", "KeyError: 'loss'")
+	told2 := diagnosetest.Raised("KeyboardInterrupt") + strings.Replace(told, " 15 ", " 2 ", 1)
+	for name, c := range map[string]struct{ raised, step, slurm, class string }{
+		"preempted":                      {caught + told, dated, cancel + left, outcome.SlurmPreempted},
+		"preempted long after the steps": {caught + told, dated, strings.Replace(cancel, "10:00:07", "10:09:07", 1) + left, outcome.UserException},
+		"no launcher was told":           {caught, dated, cancel + left, outcome.UserException},
+		"interrupted":                    {caught + told2, step, "", outcome.SlurmCancelled},
+		"no step was made":               {caught + told2, "loading\n", "", outcome.UserException},
+		"a process had failed before":    {caught + exitedWith("gpu1", 1, 0, 0) + told2, step, "", outcome.UserException},
+	} {
+		r := ofFolder(t, map[string]string{"train-9.err": c.raised, "train-9.out": diagnosetest.Rounds(6, c.step), "slurm-9.out": "job 9\n" + c.slurm})
+		require.Equal(t, c.class, r.Class, "%s: %s", name, r.RootLine)
+	}
+}
+
+// The exception of the launcher itself is none of a rank's, so that the only exception of a rank with a code of its own is its reason.
+func TestAnExceptionOfTheRankWithACodeOfItsOwn(t *testing.T) {
+	logged := diagnosetest.RaisedIn("misc", "RuntimeError: tokens were lost")
+	lost := diagnosetest.Raised(lostPeer)
+	r := ofFolder(t, map[string]string{"logs/gpu1/err.log": lost + exitedWith("gpu1", 1, 0, 0), "logs/gpu2/err.log": logged + exitedWith("gpu2", 13, 1, 1)})
+	require.Equal(t, outcome.UserException, r.Class, r.RootLine)
+	namesRank(t, 1, r, r.RootLine)
+}

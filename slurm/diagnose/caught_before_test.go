@@ -77,12 +77,15 @@ func TestAnExceptionCaughtInAFileOfItsRank(t *testing.T) {
 	const caught = "Traceback (most recent call last):\n  File \"/w/t.py\", line 202, in misc\n    writer[\"dir\"]\nKeyError: 'dir'\n"
 	const lost = "RuntimeError: [./gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.0.0.1]:4711"
 	killed := strings.ReplaceAll(exitedWith("gpu1", -11, 0, 0), "Root Cause", exitedWith("gpu1", 1, 0, 1)[len("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \nFailures:\n"):]+"Root Cause")
-	for name, c := range map[string]struct{ launcher, line string }{
-		"a signal ended a peer": {killed, "exitcode  : -11"},
-		"nobody says why":       {exitedWith("gpu1", 1, 0, 1), "KeyError: 'dir'"},
+	thread := "Traceback (most recent call last):\n  File \"/usr/lib/python3.11/threading.py\", line 1038, in _bootstrap_inner\n    self.run()\n"
+	for name, c := range map[string]struct{ launcher, first, line string }{
+		"a signal ended a peer":   {killed, "", "exitcode  : -11"},
+		"a thread of a peer died": {exitedWith("gpu1", 1, 0, 1), thread + "RuntimeError: the queue was shut\n", "the queue was shut"},
+		"it only lost a peer":     {exitedWith("gpu1", 1, 0, 1), thread + "ConnectionResetError: [Errno 104] Connection reset by peer\n", "KeyError: 'dir'"},
+		"nobody says why":         {exitedWith("gpu1", 1, 0, 1), "", "KeyError: 'dir'"},
 	} {
 		dir := t.TempDir()
-		for file, text := range map[string]string{"slurm-7.out": c.launcher, "run/none_x1/attempt_0/0/stderr.log": "loading\n", "run/none_x1/attempt_0/1/stderr.log": caught + diagnosetest.Raised(lost)} {
+		for file, text := range map[string]string{"slurm-7.out": c.launcher, "run/none_x1/attempt_0/0/stderr.log": "loading\n" + c.first, "run/none_x1/attempt_0/1/stderr.log": caught + diagnosetest.Raised(lost)} {
 			require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644))
 		}

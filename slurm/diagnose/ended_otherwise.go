@@ -31,11 +31,10 @@ func (j *job) endedOtherwise(e *scan.Event) bool {
 	told := j.toldToEndFirst(j.events)
 	ended, later, reason := 0, false, told != nil && len(failed) > 0 && !sameLauncher(e, told)
 	for _, o := range j.events {
-		if o.Superseded {
-			continue
+		if !o.Superseded {
+			reason = reason || (e.Rank < 0 || o.Rank != e.Rank) && o.Text != e.Text && (endedAlone(o) || leftModule(o))
 		}
-		reason = reason || (e.Rank < 0 || o.Rank != e.Rank) && o.Text != e.Text && (endedAlone(o) || leftModule(o))
-		if (launcher{o.File, o.Tag.Label}) == by && o.Outermost() && o.Stack.Chain == python.Unchained {
+		if (launcher{o.File, o.Tag.Label}) == by && o.Outermost() && !launcherRaised(o) && chainedTo(o, j.events) == nil {
 			ended++
 			later = later || e.Rank >= 0 && o.Rank == e.Rank && o.Tag == e.Tag && o.Off > e.Off
 		}
@@ -46,27 +45,41 @@ func (j *job) endedOtherwise(e *scan.Event) bool {
 	return reason && (later || ended > 0 && ended >= len(failed))
 }
 
-// steppedUntilEnd reports whether the ranks made steps after an exception until Slurm ended the whole job, when no process had
-// left by itself. Every step needs all ranks, so that none had died of the exception.
+// steppedUntilEnd reports whether the ranks made steps after an exception until Slurm ended the whole job, or a signal its
+// launchers, when no process had left by itself. Every step needs all ranks, so that none had died of the exception. Where no
+// line is dated, a launcher that a signal ended, and that reports no process, still had all of them.
 func (j *job) steppedUntilEnd(e *scan.Event) bool {
 	var end time.Time
+	told := slices.ContainsFunc(j.events, func(o *scan.Event) bool { return scan.DeathSignal.MatchString(o.Text) })
 	for _, o := range j.events {
-		if o.Agent && o.Exit != 0 && o.Exit != -9 && !scan.ToldToEnd(o.Exit) {
+		launcher := told && len(o.Tasks) > 0 // it left because of the signal
+		if o.Agent && o.Exit != 0 && o.Exit != -9 && !scan.ToldToEnd(o.Exit) && !launcher {
 			return false
 		}
 		if at := o.When(); scan.IsEnd(o.Class) && !o.StepOnly() && o.Kind == "" && !at.IsZero() && (end.IsZero() || at.Before(end)) {
 			end = at
 		}
 	}
+	if end.IsZero() && told && !slices.ContainsFunc(j.lastReports(), func(at time.Time) bool { return !at.IsZero() }) {
+		return slices.ContainsFunc(j.files, func(f *scan.Facts) bool { return len(f.Progress) >= scan.Enough })
+	}
 	usual, _ := j.pace()
 	from := end.Add(-skew - doubtFactor*usual)
 	return !end.IsZero() && slices.ContainsFunc(j.lastReports(), func(at time.Time) bool { return at.After(from) && !at.Before(e.Before) })
 }
 
-// raisedFrom returns the exception that a process raised from another one, or nil.
+// raisedFrom returns the exception that a process raised from another one, which says more, or nil.
 func raisedFrom(e *scan.Event, events []*scan.Event) *scan.Event {
+	if o := chainedTo(e, events); o != nil && o.Superseded {
+		return o
+	}
+	return nil
+}
+
+// chainedTo returns the next part of the chain of exceptions to which one belongs, or nil.
+func chainedTo(e *scan.Event, events []*scan.Event) *scan.Event {
 	o := firstEvent(events, func(o *scan.Event) bool { return o.File == e.File && o.Tag == e.Tag && o.Off > e.Off })
-	if o == nil || !o.Superseded || o.Stack == nil || o.Stack.Chain == python.Unchained {
+	if o == nil || o.Stack == nil || o.Stack.Chain == python.Unchained {
 		return nil
 	}
 	return o

@@ -39,7 +39,7 @@ func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 	if !v.event.Agent {
 		e := onlyRankExited(live)
 		if e == nil && v.event.Kind != "" && len(v.others) == 0 {
-			e = onlyRankWithOne(live)
+			e = onlyRankWithOne(j.ofItsLauncher(v.event, live))
 		}
 		if e != nil {
 			v.event.Rank, v.event.Node = e.Rank, cmp.Or(v.event.Node, e.Node)
@@ -217,6 +217,14 @@ func onlyRankWithOne(live []*scan.Event) (only *scan.Event) {
 		only = e
 	}
 	return only
+}
+
+// ofItsLauncher returns the reports of the launcher that wrote into the file of an event; all events if none did.
+func (j *job) ofItsLauncher(e *scan.Event, live []*scan.Event) []*scan.Event {
+	if len(j.files[e.File].Elastic) == 0 {
+		return live
+	}
+	return slices.DeleteFunc(slices.Clone(live), func(o *scan.Event) bool { return o.File != e.File })
 }
 
 // ownExitCode returns the launcher's report on the only process with an exit code of its own, if each

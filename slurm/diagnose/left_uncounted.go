@@ -24,6 +24,29 @@ func (j *job) leftUncounted(live []*scan.Event) (laggard, bool) {
 	return laggard{r, nil, "silent"}, r >= 0 && complaints > 0 && !complaining(live)[r]
 }
 
+// firstSeen returns the only rank that the launcher of all ranks reports as failed, if that one complained of nothing and the others
+// lost a peer: the launcher looks at all of them at once, so that the others, which it told to end, were still there. One more
+// may have left between its look and its word.
+func (j *job) firstSeen(live []*scan.Event) (laggard, bool) {
+	lost, complains, all := false, complaining(live), j.launchers()
+	for _, e := range live {
+		if misses(e) && e.Class != outcome.UnknownExit {
+			if lost = true; e.Class != outcome.NCCLConnection {
+				return laggard{}, false
+			}
+		}
+	}
+	for l, p := range all {
+		ended := max(p.ended, launchedBy(j.files[l.file])-1) // not all of those events were kept
+		for r := range p.failed {
+			if len(all) == 1 && len(p.failed) == 1 && lost && !complains[r] && ended < j.ranks() && ended >= max(1, j.ranks()-2) {
+				return laggard{r, j.nccl[r], ""}, true
+			}
+		}
+	}
+	return laggard{}, false
+}
+
 // untoldTask returns the only rank on whose exit srun does not report, where every task is a rank; else -1.
 // srun reports on each task that exits with a code of its own or by a signal. One that neither complained nor was told to
 // end may be the one that the others lost; the untold one may have caught SIGTERM.

@@ -129,3 +129,27 @@ func TestAnExceptionThatNoneOfTheNodesRanksDiedOf(t *testing.T) {
 		require.Equal(t, c.class, r.Class, name)
 	}
 }
+
+// One launcher has all ranks. It reports the one that left in silence, and told the others to end, some of which had lost that one.
+func TestTheOnlyRankThatItsLauncherSawLeave(t *testing.T) {
+	lost := diagnosetest.Raised(lostPeer)
+	waited := diagnosetest.Raised("RuntimeError: [../gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 60000ms for recv operation to complete")
+	const world = "using world size: 4, data-parallel size: 4, tensor-model-parallel size: 1\n"
+	one := exitedWith("gpu1", 1, 0, 2)
+	head, _, _ := strings.Cut(one, "[0]:")
+	_, last, _ := strings.Cut(one, "Root Cause")
+	one = head + "Root Cause" + last // rank 2 alone
+	for name, c := range map[string]struct {
+		log  string
+		rank int
+	}{
+		"all others were there": {lost + strings.Repeat(closing, 3) + one, 2},
+		"one left in between":   {lost + lost + strings.Repeat(closing, 2) + one, 2},
+		"several others left":   {lost + lost + closing + one, -1},
+		"they waited for it":    {waited + strings.Repeat(closing, 2) + one, -1},
+	} {
+		r := diagnosetest.Text(t, world+c.log)
+		require.Equal(t, c.rank >= 0, r.Class == outcome.UnknownExit, "%s: %s", name, r.RootLine)
+		namesRank(t, c.rank, r, name)
+	}
+}

@@ -12,13 +12,18 @@ import (
 func TestMarksBehindALogger(t *testing.T) {
 	const done = "[after training is done] datetime: 2026-06-11 10:09:00\n"
 	for prefix, class := range map[string]string{
-		"[default1]:2026-06-11 10:09:00,123 - megatron.training - INFO - ": outcome.Success,
-		"[default1]:INFO:megatron.training:":                               outcome.Success,
-		"[default1]:2026-06-11 10:09:00,123 [rank 3] INFO: ":               outcome.Success,
-		"[default1]:I 1127 20:38:30 [rank 0/4] ":                           outcome.Success,
-		"[default1]:[rank 0] ":                                             outcome.Success,
-		"[default1]:E 1127 20:38:30 [rank 0/4] not ":                       outcome.UserException,
-		"[default1]:2026-06-11 10:09:00,123 - train - ERROR - not yet ":    outcome.UserException,
+		"[default1]:2026-06-11 10:09:00,123 - megatron.training - INFO - ":         outcome.Success,
+		"[default1]:INFO:megatron.training:":                                       outcome.Success,
+		"[default1]:2026-06-11 10:09:00,123 [rank 3] INFO: ":                       outcome.Success,
+		"[default1]:I 1127 20:38:30 [rank 0/4] ":                                   outcome.Success,
+		"[default1]:[rank 0] ":                                                     outcome.Success,
+		"[default1]:[INFO|training.py:72] 2026-11-28 00:00:42,011 >> (rank=0) ":    outcome.Success,
+		"[default1]:[NeMo I 2026-11-28 00:00:42 training:72] ":                     outcome.Success,
+		"[default1]:INFO 11-28 00:00:42 loop.py:72] ":                              outcome.Success,
+		"[default1]:[2026-11-28 00:00:42,011] [INFO] [engine.py:72:say] [Rank 0] ": outcome.Success,
+		"[default1]:ValueError: the mark \"":                                       outcome.UserException,
+		"[default1]:E 1127 20:38:30 [rank 0/4] not ":                               outcome.UserException,
+		"[default1]:2026-06-11 10:09:00,123 - train - ERROR - not yet ":            outcome.UserException,
 	} {
 		log := "[default0]:Traceback (most recent call last):\n[default0]:  File \"/w/t.py\", line 4, in misc\n[default0]:    x[k]\n" +
 			"[default0]:KeyError: 'tokens'\n" + prefix + done

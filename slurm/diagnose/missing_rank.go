@@ -16,11 +16,11 @@ import (
 // missing finds the rank that the others waited for or lost. The same rules serve NCCL, gloo,
 // torchelastic and Slurm: flight recorder dumps, errors that name the rank, sequence numbers, a
 // collective that no other rank was in, an exit code that no other rank has, silence of that rank
-// alone, and an exit on which no launcher reports or of which none accounts.
+// alone, an exit on which no launcher reports or of which none accounts, and the only one that a launcher of all saw.
 func (j *job) missing(live []*scan.Event) (laggard, bool) {
 	for _, by := range []func([]*scan.Event) (laggard, bool){
 		j.missingByRecorder, j.namedByOthers, j.behindBySequence, j.inOtherCollective, j.loneHung, j.loneExitCode, j.loneSilent,
-		j.exitedBeforeComplaints, j.unreported, j.onlyOneNotWaiting, j.leftUncounted,
+		j.exitedBeforeComplaints, j.unreported, j.onlyOneNotWaiting, j.leftUncounted, j.firstSeen,
 	} {
 		if l, ok := by(live); ok {
 			return l, true

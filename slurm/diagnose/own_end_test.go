@@ -247,8 +247,10 @@ func TestASignalEndsOneOfSeveralLaunchers(t *testing.T) {
 	}{
 		"the others lose its ranks":             {"", "", told("15"), left, "gpu2"},
 		"another rank had caught an exception":  {"", "", of("gpu1: ", caught) + told("15"), left, "gpu2"},
-		"two files tell no order":               {"", left, told("15"), "", ""},
-		"nor if a terminal closed":              {"", left, told("1"), "", ""},
+		"they do in another file":               {"", left, told("15"), "", "gpu2"},
+		"a terminal closed":                     {"", left, told("1"), "", "gpu2"},
+		"one of them left in silence":           {"", lost + exitedWith("gpu1", 1, 0, 1), told("15"), "", ""},
+		"its ranks complain in another file":    {"", left, lost + told("15"), "", ""},
 		"it came after the others":              {"", "", of("gpu1: ", left) + told("15"), "", ""},
 		"its ranks lost the others":             {"", "", lost + told("15"), left, ""},
 		"both were told":                        {"", lost + told("15"), told("15"), "", ""},

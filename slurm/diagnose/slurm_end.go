@@ -122,14 +122,22 @@ func (j *job) placeInterrupt(e *scan.Event) {
 }
 
 // endedByScript reports whether a step was only ended, without a reason of Slurm's, soon after the run had said that all its
-// work was done, and nothing had failed: a script ends a program that it started beside the run.
+// work was done, in the same file or by the dates, and nothing had failed: a script ends a program that it started beside the run.
 func (j *job) endedByScript(e *scan.Event) bool {
-	done, at := j.files[e.File].Finished, e.When()
-	return j.given.state() == "" && j.given.ExitCode == "" && !strings.Contains(e.Text, "DUE TO") && j.endsWell() &&
-		done != nil && done.Off < e.Off && !done.At.IsZero() && !at.IsZero() && at.Sub(done.At) <= skew &&
-		!slices.ContainsFunc(j.events, func(o *scan.Event) bool {
-			// What srun says of the step.
-			ended := o.Agent && o.Weight <= pattern.Death && !scan.IsEnd(o.Class) && (o.Exit == 0 || o.Exit == -9 || o.Exit == -15)
-			return o != e && !ended && (o.File != e.File || o.Off > done.Off)
-		})
+	in := e.File
+	if j.files[in].Finished == nil {
+		in = slices.IndexFunc(j.files, func(f *scan.Facts) bool { return f.Finished != nil })
+	}
+	if in < 0 || j.given.state() != "" || j.given.ExitCode != "" || strings.Contains(e.Text, "DUE TO") || !j.endsWell() {
+		return false
+	}
+	done, at := j.files[in].Finished, e.When()
+	if in == e.File && done.Off > e.Off || done.At.IsZero() || at.IsZero() || at.Before(done.At) || at.Sub(done.At) > skew {
+		return false
+	}
+	return !slices.ContainsFunc(j.events, func(o *scan.Event) bool {
+		// What srun says of the step.
+		ended := o.Agent && o.Weight <= pattern.Death && !scan.IsEnd(o.Class) && (o.Exit == 0 || o.Exit == -9 || o.Exit == -15)
+		return o != e && !ended && (o.File != in || o.Off > done.Off)
+	})
 }

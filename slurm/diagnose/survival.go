@@ -299,17 +299,21 @@ func (j *job) resumed(o *scan.Event) bool {
 	})
 }
 
-// lostPeerLater reports whether a rank raised an exception, and later a second one about a lost peer whose death has a
-// cause of its own: the rank lived on after the first. The lines of one rank have its prefix or a file of torchrun's for it.
+// lostPeerLater reports whether a process raised an exception, and later a second one about a lost peer whose death has a
+// cause of its own: it lived on after the first. The lines of one process have a rank's prefix or a file of torchrun's for it.
 func (j *job) lostPeerLater(e *scan.Event) bool {
-	shared := e.Tag == logline.NoTag && !logfile.AttemptPath.MatchString(j.src.Logs[e.File].Name)
-	if shared || e.Stack == nil || e.Rank < 0 || inThread(e) || e.Stack.Uncaught {
+	own := logfile.AttemptPath.MatchString(j.src.Logs[e.File].Name)
+	if !own && (e.Tag == logline.NoTag || e.Rank < 0) || e.Stack == nil || inThread(e) || e.Stack.Uncaught {
 		return false
 	}
 	return slices.ContainsFunc(j.events, func(o *scan.Event) bool {
 		return o.File == e.File && o.Tag == e.Tag && o.Off > e.Off && o.Stack != nil && o.Class == outcome.NCCLConnection
 	}) && slices.ContainsFunc(j.events, func(o *scan.Event) bool {
-		return o.Rank >= 0 && o.Rank != e.Rank && (killedAlone(o) || leftModule(o) && !leftModule(e))
+		if other := o.Rank != e.Rank || own && o.File != e.File; !other || leftModule(e) {
+			return other && e.Rank >= 0 && killedAlone(o)
+		}
+		thread := inThread(o) && o.Weight >= pattern.Death && !o.Superseded && !peerErrors.MatchString(o.Kind) // it may end its process
+		return leftModule(o) || thread || e.Rank >= 0 && killedAlone(o)
 	})
 }
 

@@ -15,6 +15,7 @@ func TestWhatALineSaysOfWhatItsProgramDoesNext(t *testing.T) {
 		"rank 3: the store does not answer, attempt 1/5":    true,
 		"read failed, attempt 1 of 3, trying again":         true,
 		"写入失败，重试":                                           true,
+		"自动调参: 24 放不下, 改为 12":                               true,
 		"rank 3: the store does not answer, attempt 5 of 5": false,
 		"read failed, attempt 3 of 3, trying again":         false,
 		"retrying again and again, giving up":               false,

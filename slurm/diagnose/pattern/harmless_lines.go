@@ -83,7 +83,7 @@ var (
 	// OfAttempts matches the number of an attempt behind what failed, and how many a program makes.
 	OfAttempts = lazy.New(`(?i)^(.*[^\s=#\[(:-].*[,;，；(] ?)?(?:attempt|try|retry)\W{0,3}(\d+) ?(?:/|of) ?(\d+)`)
 	next       = lazy.New(`(?i)[,;，；] ?(?:\w+ )?(?:(?:go(?:ing|es)|carrying|keep(?:s|ing)) on\b|(?:re)?trying (?:\d|again|with|without|another|the next)|` +
-		`.{0,4}(?:继续|再试|重试|跳过|忽略|改用))`)
+		`.{0,4}(?:继续|再试|重试|跳过|忽略|改[用为成]))`)
 	stops = lazy.New(`(?i)\b(?:please|exiting|stopping|aborting)\b|(?:无法|不能)继续|(?:^|[^申])请|退出|停止|放弃|终止`)
 )
 

@@ -113,14 +113,14 @@ func (s *scanner) raise(st *stream, e *Event) {
 		st.byRecord(e)
 		outer := st.raised
 		st.raised = outweigh(e.Stack.Chain, outer, e)
-		if e.Stack.Chain == python.Wrapping && outer.Outermost() && s.Raised[e.Tag.Label] > 0 {
-			s.Raised[e.Tag.Label]-- // it ended its process only for this one
+		if e.Stack.Chain != python.Unchained && outer.Outermost() && s.Raised[e.Tag.Label] > 0 {
+			s.Raised[e.Tag.Label]-- // the process ended by this one
 		}
 	} else {
 		st.raised = e
 	}
 	s.add(e)
-	if e.Outermost() && e.Stack.Chain == python.Unchained && len(s.Raised) < manyRows {
+	if e.Outermost() && !strings.HasPrefix(e.Kind, "torch.distributed.elastic.") && len(s.Raised) < manyRows {
 		s.Raised[e.Tag.Label]++
 	}
 	s.unready(e)
