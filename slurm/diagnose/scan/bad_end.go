@@ -40,6 +40,23 @@ func saysFailed(text string, last bool) bool {
 		badEnd.MatchString(text) || last && bareStatus.MatchString(text)) && !pattern.ZeroOf.MatchString(text)
 }
 
+// wentWrong reports whether a last line says that something went wrong, in whatever words: by a logger's level, the name of an
+// exception or a signal, the loss of a part, or a limit that was reached and is no number of rounds.
+func wentWrong(line string) bool {
+	text := message(line)
+	return (ErrorLevel.MatchString(line[:min(len(line), 160)]) || trouble.MatchString(text) || denied.MatchString(text) && !whole.MatchString(text) ||
+		limit.MatchString(text) && !ofRounds.MatchString(text)) && !aNumber.MatchString(text) && !pattern.ZeroOf.MatchString(text)
+}
+
+var (
+	trouble = lazy.New(`\b(?:[A-Z]\w*(?:Error|Exception)|SIG(?:TERM|KILL|SEGV|ABRT|INT|HUP|BUS|FPE|ILL|PIPE|QUIT|USR[12]))\b` +
+		`|(?i:^\W*(?:failed|unable) to\b|\b(?:because|due to|after|on)\b.{0,20}\b(?:errors?|failures?|crash|signal|exception|died|lost)\b` +
+		`|\b(?:lost (?:the )?(?:connection|worker|peer|node|rank)|(?:connection|heartbeat|worker|peer|node|rank|process) (?:was )?(?:lost|died|crashed)` +
+		`|timed? ?out|giving up|unexpectedly|is nan)\b|为 ?nan\b|崩溃|丢失|超时)`)
+	ofRounds = lazy.New(`(?i)\b` + most)
+	limit    = lazy.New(`(?i)\breached (?:the )?max\w*|\bmax\w*[ _].{0,24}\breached\b`)
+)
+
 // aNumber matches a line whose last word is the number that its other words name: "Error rate: 0.03".
 var aNumber = lazy.New(`[:=] *-?[\d.]+(?:e[+-]?\d+)? ?%?\W*$`)
 
@@ -60,7 +77,7 @@ var notRun = lazy.New(`(?i)^\W*(?:the )?` + wholeRun + ` (?:(?:has|was|did|is|co
 var (
 	badStatus = lazy.New(`(?i)(?:\b(?:status|state|result|outcome|conclusion)['"]?|状态['"]?|结果['"]?) *[:=：] *['"]?` +
 		`(?:(?:fail(?:ed|ure)?|abort(?:ed)?|crashed|cancell?ed|killed|timeout|interrupted)(?:$|[^\w=:])|` +
-		`error(?:['"]|\W*$)|(?:失败|异常|错误)[^\p{Han}\d]*$)`)
+		`out_of_memory|node_fail|error(?:['"]|\W*$)|(?:失败|异常|错误)[^\p{Han}\d]*$)`)
 	noSuccess = lazy.New(`(?i)\bsuccess['"]? *[:=] *['"]?false\b|\b` + succeeded + ` *[:=] *0(?:[^\d.]|$)` +
 		`|\b0(?: ?(?:/|of|out of) ?\d+)?(?: \w+)? ` + succeeded + `\b` +
 		`|成功[:：]? *0(?:[^\d.%]|$)|完成[:：]? *0 ?/`)
@@ -77,7 +94,7 @@ func reports(text string) bool {
 var levelFirst = lazy.New(`^[\W\d]*(?:(?:FAILED|FAILURE|ERROR|FATAL)\b|(?i:fail(?:ed|ure)|(?:fatal )?error|fatal) ?:)`)
 
 // someFailed matches a count of tests of which some failed.
-var someFailed = lazy.New(`(?i)^\W*[1-9]\d* (?:tests? )?failed, \d+ (?:tests? )?passed\b`)
+var someFailed = lazy.New(`(?i)^\W*[1-9]\d* (?:tests? )?failed, \d+ (?:tests? )?passed\b|(?-i:^FAILED \(\w)`)
 
 // noneFailed matches a line that counts what failed and finds none. Behind a count of what passed it is a program's last word.
 var (
@@ -141,4 +158,4 @@ var (
 // fatal matches a last line with the level with which programs end, before two words at least, or the word for an aborted run.
 var fatal = lazy.New(`^[\W\d]*FATAL\b\W+(?:[\w.-]+: )?[A-Za-z][\w'.-]*,? [A-Za-z]|(?i:^\W*(?:aborted|exiting with (?:an )?error|` +
 	wholeJob + `.{0,24} (?:was |been )?(?:aborted|cancelled|canceled))\W*$)` +
-	`|(?:训练|任务|作业|程序|实验|运行)(?:已经?|被)?(?:失败|取消|中止|终止|中断)了?(?:$|[^\p{Han}])`)
+	`|(?:训练|任务|作业|程序|实验|运行)(?:已经?|被)?(?:失败|取消|中止|中断)了?(?:$|[^\p{Han}])|(?:训练|任务|作业|实验|运行|被)终止了?(?:$|[^\p{Han}])`)

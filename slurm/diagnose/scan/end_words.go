@@ -65,7 +65,7 @@ var results = lazy.New(`(?i)\b(?:final|best|test|validation|val|eval(?:uation)?)
 
 // setUp matches progress bars of the preparation before the work.
 var setUp = lazy.New(`(?i)^\W*(?:(?:down|pre)?load|initiali[sz]|set(?:ting)?[ -]?up\b|fetch|map\b|filter\b|tokeni[sz]|resolving|casting|` +
-	`preprocess|extracting|sanity|generating \w+ split)[^|]*\d%`)
+	`preprocess|extracting|sanity|captur|compil|(?:auto)?tun(?:e|ing)\b|profil|generating \w+ split)[^|]*\d%`)
 
 // banner reports whether a line has words between rules, or in a box of one column.
 func banner(text string) bool {
@@ -118,18 +118,21 @@ func takenBack(text string) bool {
 // round.
 func (f *Facts) saysEnd(m Mark, text string) bool {
 	bare := strings.Trim(text, drawn)
+	n, of := headCounted(bare)
 	switch {
 	case bare == "" || takenBack(bare) || pattern.AgentLine(bare):
 		return false
+	case f.inRow(m.Tag, text) && (of == 0 || n < of): // a part of the work, and not the last one
+		return false
 	case closing.MatchString(bare), whole.MatchString(bare):
 		return true
-	case f.inRow(m.Tag, text), tellsOfRound(bare):
+	case tellsOfRound(bare):
 		return false
 	case ofLibrary.MatchString(bare):
 		return whole.MatchString(logline.CutLogger(bare))
 	}
 	bare = attribute.ReplaceAllString(bare, "")
-	return doneWords.MatchString(bare) && !partDone.MatchString(bare) && !inPart(bare) &&
+	return doneWords.MatchString(bare) && (of > 0 || !partDone.MatchString(bare)) && !inPart(bare) &&
 		!(f.atStart(m) && destination.MatchString(bare) && !ofAll.MatchString(bare)) ||
 		results.MatchString(bare) && f.rows[form32(m.Tag, text)].times < Enough
 }
@@ -143,10 +146,24 @@ var attribute = lazy.New(`(?i)\ban? (?:generated|saved|written|completed|finishe
 // tellsOfRound reports whether a line tells of one round of a loop: it begins with the round's number, or with a count that is
 // not at its end ("[2/15] - accuracy 0.3"), or says that a measure got better, which the next round may do again.
 func tellsOfRound(text string) bool {
-	g := headCount.FindStringSubmatch(text)
-	return inRound.MatchString(text) || g != nil && atoi(g[1])+1 < atoi(g[2]) // it may count from 0
+	n, of := headCounted(text)
+	return inRound.MatchString(text) || n+1 < of // it may count from 0
 }
 
-var headCount = lazy.New(`^` + levelled + `[\[(] *(\d{1,9}) ?/ ?(\d{1,9}) *[\])]`)
+// headCounted returns the count with which a line begins, or zeros.
+func headCounted(text string) (n, of int) {
+	if g := headCount.FindStringSubmatch(text); g != nil {
+		return atoi(g[1]), atoi(g[2])
+	}
+	return 0, 0
+}
+
+var headCount = lazy.New(`^` + levelled + `[\[(] *(\d{1,9}) ?(?:/|of) ?(\d{1,9}) *[\])]`)
 
 var inRound = lazy.New(`(?i)^` + levelled + round + `s?\W{0,3}\d|\b(?:improved|new best)\b`)
+
+// onlyDone matches the word with which a script ends, whatever came before.
+var onlyDone = lazy.New(`(?i)^\W*(?:done|finished|完成)\W*$`)
+
+// opens matches a line that says that a round begins: "Epoch 34 started".
+var opens = lazy.New(`(?i)^` + levelled + round + `s?\W{0,3}\d+(?: ?(?:/|of) ?\d+)?\W{0,3}(?:has )?(?:start(?:ed|s|ing)?|beg[aiu]ns?|beginning)\b`)

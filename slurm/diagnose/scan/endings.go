@@ -146,17 +146,19 @@ func (f *Facts) Ending() (e Ending) {
 			// With "set -x", a shell shows the script's next command when the one before it has returned.
 			case strings.HasPrefix(text, "+ ") && !leavesFailed.MatchString(text) && f.reachedTotal():
 				return Ending{Said: true, Sure: true}
-			case closes(text), f.clockedIn > 0 && f.told-f.clockedIn > Farewell && onlyTime.MatchString(text),
+			case closes(text) && !f.inRow(m.Tag, line), f.clockedIn > 0 && f.told-f.clockedIn > Farewell && onlyTime.MatchString(text),
 				k > 0 && noneFailed.MatchString(text) && somePassed.MatchString(last[k-1].Text),
 				(score.MatchString(text) && !tellsOfRound(text) && !(e.Short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
 					!f.repeats(m, line) && !f.inRow(m.Tag, line):
 				return Ending{Said: true, Sure: true}
-			case heads.MatchString(text):
+			case heads.MatchString(text), opens.MatchString(text) && !endWords(text):
 				e.Said, e.Full, amid = false, false, true
 			case doneWords.MatchString(text) && f.saysEnd(m, line) && f.onlyOnce(m.Tag, line): // onlyOnce looks at every form
 				return Ending{Said: true, Sure: true}
 			case undoesEnd(text) && !pattern.AgentLine(text):
-				e.Said, e.Full, amid = false, e.Full && !reports(text), true
+				e.Said, e.Full, amid = false, e.Full && !reports(text) && !wentWrong(line), true
+			case wentWrong(line) && !pattern.AgentLine(text):
+				e.Full, amid = false, true
 			case beginning.MatchString(text) && !endWords(text):
 				e.Said, amid = false, true
 			case timeLeft.MatchString(text) && !f.plan.over(f.told-f.drawn):
@@ -261,7 +263,7 @@ var failing = lazy.New(`(?i)\b(?:` + wholeRun + `|process)\b.{0,16}\bfailed\b` +
 // of a program writes this after the program's own words, and the script its times after that.
 func (f *Facts) failedSince(told int) bool {
 	last := tail(f.talk(), lastLines)
-	for n := len(last) - 1; n > 0 && (closes(last[n].Text) || onlyTime.MatchString(last[n].Text)); n-- {
+	for n := len(last) - 1; n > 0 && (closes(last[n].Text) || onlyTime.MatchString(last[n].Text) || onlyDone.MatchString(last[n].Text)); n-- {
 		last = last[:n]
 	}
 	for k, m := range last {
@@ -316,6 +318,8 @@ var unfinished = lazy.New(`(?i)` +
 	`\b(?:will|would|to|can|should) be\b|\bpartial\b|\b(?:start-?up|warm-?up|set-?up|initiali[sz]ation) (?:complete|done|finish)|` +
 	`\b` + ready + `\w*(?: [\w.-]+(?::\d+)?){0,3} success(?:ful(?:ly)?)?\b|` +
 	`\b(?:successfully|finished|done|completed?) ` + ready + `|(?-i:^Done \(t=[\d.]+s\))|` + // pycocotools, about an index
+	`\b(?:before|without) (?:(?:the|reaching) )*(?:end|max)\w*\b|` +
+	` on hooks\)$|` + // detectron2 writes it however its loop ended
 	`<All keys matched successfully>|` + // load_state_dict
 	settingsSaved + `|\bfinished with status 'done'|\bwritten (?:in|by)\b|Run data is saved|Adding directory to artifact|未|失败|fail|error|(?:^|[^-])\bfatal|cannot|could not`)
 

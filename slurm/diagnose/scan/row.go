@@ -48,10 +48,15 @@ func (f *Facts) count(t logline.Tag, text string) {
 	r, seen := f.rows[h]
 	f.sequel.read(text, r, seen)
 	if !seen {
+		f.fresh++
 		if len(f.rows) >= manyRows {
 			return
 		}
 		r.first = f.told
+	}
+	if r.tells {
+		f.between[min(f.fresh, len(f.between)-1)]++
+		f.fresh = 0
 	}
 	r.times, r.last = r.times+1, f.told
 	if r.times > oftenSaid && !r.tells && figure.MatchString(text) && !arrayRow.MatchString(text) { // an array is no loop
@@ -98,7 +103,19 @@ func (f *Facts) leftLoop() bool {
 			said = said || behind >= manyBehind || figure.MatchString(text) || arrayRow.MatchString(text)
 		}
 	}
-	return said && left
+	return said && left && !f.usual(behind)
+}
+
+// usual reports whether so many forms of lines or more came up for the first time between two lines of a loop, and often: each of
+// its rounds has a text of its own.
+func (f *Facts) usual(forms int) bool {
+	rounds, times := 0, 0
+	for n, k := range f.between {
+		if rounds += k; n >= min(forms, len(f.between)-1) {
+			times += k
+		}
+	}
+	return times > oftenSaid && 8*times > rounds
 }
 
 // amidBar reports whether the last progress bar is not full: its loop was not left, whatever was written beside it.
@@ -119,7 +136,7 @@ func tellsFailure(text string) bool {
 }
 
 // lostAtEnd matches a line whose last word is that for a failure.
-var lostAtEnd = lazy.New(`(?i)(?:\b(?:failed|crashed|aborted|interrupted|cancell?ed)|\bError \d+|失败|取消|中止|中断)[^\w\p{Han}]*$`)
+var lostAtEnd = lazy.New(`(?i)(?:\b(?:failed|crashed|aborted|interrupted|cancell?ed|(?-i:FAIL(?:URE)?))|\bError \d+|失败|取消|中止|中断)[^\w\p{Han}]*$`)
 
 // statusField matches a field for how a program ended, anywhere in a line: "END rc=1 elapsed=3121s". Solvers number their states.
 var statusField = lazy.New(`(?i)\b` + statusName + `[:=] ?` + notZero)
@@ -148,6 +165,9 @@ var doing = lazy.New(`(?i)^[^a-z]*(?:[\w./-]+: )?[a-z]+ing\b|(?:[\])>:]|INFO)(?:
 // lines of one form are a list, which may be at the end.
 func (f *Facts) inRow(t logline.Tag, text string) bool {
 	r := f.rows[form32(t, text)]
-	others := r.last - r.first + 1 - r.times
-	return r.times >= oftenSaid && others >= max(r.times-1, Farewell)
+	others, gaps := r.last-r.first+1-r.times, r.times-1
+	if strings.HasPrefix(text, barPrefix) {
+		gaps /= 2 // tqdm may draw a full bar twice
+	}
+	return r.times >= oftenSaid && others >= max(gaps, Farewell)
 }

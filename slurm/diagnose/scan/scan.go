@@ -114,6 +114,8 @@ type Facts struct {
 	Departures   []Departure    // processes that ended by themselves
 	Raised       map[int]int    // exceptions that ended a process, by the label of srun's task
 	rows         map[uint32]row // how often each form of line occurs
+	fresh        int            // forms that came up since the last line of a loop
+	between      [32]int        // how often so many of them came up between two lines of a loop
 	sequel       sequel         // what followed the last Ctrl-C
 	reports      bool           // the file has iterations or progress bars
 	reported     int            // the value of told at the last of these

@@ -66,13 +66,12 @@ func midEpoch(text string) bool {
 	if g == nil {
 		return false
 	}
-	n, _ := strconv.Atoi(g[1])
-	of, _ := strconv.Atoi(g[2])
+	n, of := atoi(g[1]+g[3]), atoi(g[2]+g[4])
 	return 10*n < 9*of
 }
 
 // innerCount matches a count within an epoch in the same line.
-var innerCount = lazy.New(`(?i)\b(?:batch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
+var innerCount = lazy.New(`(?i)\b(?:batch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b|\b(\d+)/(\d+) \[[\d:]+<`)
 
 // An epochCount follows a count of epochs, or of the rounds of federated learning. The number of lines of
 // each epoch shows whether the last one was written completely. The total is in the same line as the
@@ -251,6 +250,9 @@ func (p *plan) read(text string, told int) {
 	}
 }
 
+// barPrefix begins the names of bars.
+const barPrefix = "bar "
+
 // barName returns the part of a progress bar that stays the same while it advances: the text before its
 // first digit.
 func barName(text string) string {
@@ -258,7 +260,7 @@ func barName(text string) string {
 	if i := strings.IndexAny(name, "0123456789|"); i >= 0 {
 		name = name[:i]
 	}
-	return "bar " + strings.TrimSpace(name)
+	return barPrefix + strings.TrimSpace(name)
 }
 
 // fullBars follows the progress bars that reached their end.
