@@ -220,8 +220,7 @@ type span struct {
 func newScanner(file, keep int) *scanner {
 	return &scanner{
 		file: file, keep: keep, table: pattern.LoadTable(), hostPrefix: map[string]bool{}, streams: map[logline.Tag]*stream{}, counts: map[quota]int{},
-		caught: map[catcher]caught{}, deepSpeed: map[logline.Tag]int{},
-		began: map[logline.Tag]*firstWords{}, matched: map[formMatch]bool{},
+		caught: map[catcher]caught{}, deepSpeed: map[logline.Tag]int{}, began: map[logline.Tag]*firstWords{}, matched: map[formMatch]bool{},
 		Facts: &Facts{
 			Starts:    map[string][]Mark{},
 			Args:      map[string]string{},
