@@ -30,6 +30,7 @@ func TestAProcessThatASignalEndedDidNotEndByAnException(t *testing.T) {
 		log, class string
 	}{
 		"a bus error":                    {caught + all(1, -7, 1), outcome.ShmBusError},
+		"of a rank, and a bus error":     {of("[default0]:", caught) + all(1, -7, 1), outcome.ShmBusError},
 		"SIGUSR1":                        {caught + all(21, -10, 21), outcome.UnknownExit},
 		"an abort":                       {caught + all(1, -6, 1), outcome.UserException},
 		"SIGKILL, the others lost it":    {caught + all(19, -9, 19), outcome.HostOOM},
@@ -39,6 +40,28 @@ func TestAProcessThatASignalEndedDidNotEndByAnException(t *testing.T) {
 		"SIGUSR1, and one left":          {caught + usr1("gpu1", 0) + usr1("gpu2", 1) + "srun: error: gpu3: task 2: Exited with exit code 1\n", outcome.UserException},
 		"others left each with another":  {caught + all(1, -7, 3), outcome.UserException},
 		"the exception left its program": {diagnosetest.Raised("KeyError: 'loss'") + all(1, -7, 1), outcome.UserException},
+	} {
+		r := diagnosetest.Old(t, c.log)
+		require.Equal(t, c.class, r.Class, "%s: %s", name, r.RootLine)
+	}
+}
+
+// A step behind a caught exception shows that all ranks lived until a signal from outside ended a launcher.
+func TestAnExceptionBeforeStepsOfTheRun(t *testing.T) {
+	const (
+		step   = " iteration        {n}/     600 | elapsed time per iteration (ms): 934.6 | lm loss: 6.2E+00 |\n"
+		signal = "WARNING:torch.distributed.elastic.agent.server.api:Received %d death signal, shutting down workers\n"
+		left   = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: %d) local_rank: 0 (pid: 70) of binary: /usr/bin/python3\n"
+	)
+	caught := diagnosetest.RaisedIn("misc", "KeyError: 'loss'")
+	one := strings.ReplaceAll(step, "{n}", "1")
+	for name, c := range map[string]struct {
+		log, class string
+	}{
+		"SIGHUP":                {caught + one + fmt.Sprintf(signal+left, 1, 1), outcome.SlurmCancelled},
+		"SIGHUP without a step": {caught + fmt.Sprintf(signal+left, 1, 1), outcome.UserException},
+		"SIGTERM":               {caught + one + fmt.Sprintf(signal+left, 15, 1), outcome.UserException},
+		"one had left before":   {caught + one + fmt.Sprintf(left+signal, 1, 1), outcome.UserException},
 	} {
 		r := diagnosetest.Old(t, c.log)
 		require.Equal(t, c.class, r.Class, "%s: %s", name, r.RootLine)

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
@@ -19,7 +20,7 @@ func (j *job) endedOtherwise(e *scan.Event) bool {
 	if last := raisedFrom(e, j.events); last != nil && last.Outermost() {
 		return false
 	}
-	if j.othersCrashed(e) || j.steppedUntilEnd(e) {
+	if j.othersCrashed(e) || j.steppedUntilEnd(e) || j.steppedUntilSignal(e) {
 		return true
 	}
 	by, failed := launcher{e.File, e.Tag.Label}, map[int]bool{}
@@ -66,6 +67,18 @@ func (j *job) steppedUntilEnd(e *scan.Event) bool {
 	usual, _ := j.pace()
 	from := end.Add(-skew - doubtFactor*usual)
 	return !end.IsZero() && slices.ContainsFunc(j.lastReports(), func(at time.Time) bool { return at.After(from) && !at.Before(e.Before) })
+}
+
+// steppedUntilSignal reports whether the run made a step after an exception, before a signal from outside reached a launcher in the same
+// file, when no process had left. Slurm and other launchers end what is left by SIGTERM, so that this one does not count.
+func (j *job) steppedUntilSignal(e *scan.Event) bool {
+	f := j.files[e.File]
+	end := firstEvent(j.events, func(o *scan.Event) bool {
+		return o.File == e.File && o.Off > e.Off && (o.Agent && o.Exit != 0 || scan.DeathSignal.MatchString(o.Text))
+	})
+	return end != nil && scan.DeathSignal.MatchString(end.Text) &&
+		!strings.Contains(end.Text, " 15 ") && !strings.Contains(end.Text, "SIGTERM") && (f.Failed == nil || f.Failed.Off >= end.Off) &&
+		slices.ContainsFunc(f.Progress, func(m scan.Mark) bool { return m.Off > e.Off && m.Off < end.Off })
 }
 
 // raisedFrom returns the exception that a process raised from another one, which says more, or nil.
@@ -126,7 +139,7 @@ func (j *job) othersCrashed(e *scan.Event) bool {
 	case len(codes) == 0:
 		return ended > 1 && !signals[-9]
 	case codes[1]:
-		return len(left) > 1 && e.Rank < 0 && !signals[-9]
+		return len(left) > 1 && (e.Rank < 0 || ended == 1) && !signals[-9]
 	}
 	return len(left) > 1 && (e.Rank < 0 || left[e.Rank])
 }

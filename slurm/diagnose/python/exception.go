@@ -320,7 +320,7 @@ var refinements = []refinement{
 		lazy.New(`See root cause above\.|See stack trace (?:above|\(above\)) for the root cause`), nil, false,
 	},
 	// torchrun lost the rendezvous store, which another process hosts.
-	{outcome.Rendezvous, pattern.Symptom, lazy.New(`^RuntimeError$`), lazy.New(`^Broken pipe$`), []string{"c10d_rendezvous_backend.py"}, true},
+	{outcome.Rendezvous, pattern.Symptom, lazy.New(`^RuntimeError$`), lazy.New(`^Broken pipe$`), []string{"c10d_rendezvous_backend.py", "torch/distributed/elastic/utils/store.py"}, true},
 	// The parent process died while it was sending a spawned process its work.
 	{
 		outcome.UnknownExit, pattern.Symptom, lazy.New(`(EOF|Unpickling)Error$`), lazy.New(`^(?:pickle data was truncated|Ran out of input)`),
