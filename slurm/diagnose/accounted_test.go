@@ -29,9 +29,13 @@ func TestSlurmsAccountInALog(t *testing.T) {
 	for name, c := range map[string]struct {
 		file, log, state, class, root string
 	}{
-		"out of memory":          {"slurm-4711.out", seff(job, "OUT_OF_MEMORY (exit code 0)"), "", outcome.HostOOM, "State: OUT_OF_MEMORY (exit code 0)"},
-		"the time limit":         {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)"), "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
-		"cancelled":              {"slurm-4711.out", seff(job, "CANCELLED (exit code 0)"), "", outcome.SlurmCancelled, "State: CANCELLED (exit code 0)"},
+		"out of memory":  {"slurm-4711.out", seff(job, "OUT_OF_MEMORY (exit code 0)"), "", outcome.HostOOM, "State: OUT_OF_MEMORY (exit code 0)"},
+		"the time limit": {"slurm-4711.out", seff(job, "TIMEOUT (exit code 0)"), "", outcome.SlurmTimeLimit, "State: TIMEOUT (exit code 0)"},
+		"cancelled":      {"slurm-4711.out", seff(job, "CANCELLED (exit code 0)"), "", outcome.SlurmCancelled, "State: CANCELLED (exit code 0)"},
+		"cancelled, after a file was saved": {
+			"slurm-4711.out", quiet + "The settings are saved to results/settings.yaml\n\n=== JOB FEEDBACK ===\n\n" + seff(job, "CANCELLED (exit code 0)") + "Energy Consumed: 16071748 Joule\nEndtime: Sat Jun 15 07:13:23 2024\n",
+			"", outcome.SlurmCancelled, "State: CANCELLED (exit code 0)",
+		},
 		"preempted":              {"slurm-4711.out", seff(job, "PREEMPTED (exit code 0)"), "", outcome.SlurmPreempted, "State: PREEMPTED (exit code 0)"},
 		"failed":                 {"slurm-4711.out", seff(job, "FAILED (exit code 3)"), "", outcome.UnknownExit, "State: FAILED (exit code 3)"},
 		"completed":              {"slurm-4711.out", seff(job, "COMPLETED (exit code 0)"), "", outcome.Success, ""},

@@ -40,7 +40,7 @@ func (j *job) health() verdict {
 		return verdict{class: outcome.Running, why: "not started"}
 	case j.slurmFailed(): // whatever the program says of its own work
 		return j.endedQuietly()
-	case j.finished() && !(known && running && (j.stalled() || j.given.suspended())), j.slurmCompleted(), !running && j.endsWell():
+	case j.finished() && !(known && running && (j.stalled() || j.given.suspended())), j.slurmCompleted(), !running && j.endsWell() && j.account == nil:
 		return verdict{class: outcome.Success, why: "finished"}
 	case known && !running, !known && (!dated || age > longGone || j.stalled() && !iterates || j.saysOver()):
 		return j.endedQuietly()
@@ -58,9 +58,12 @@ var now = time.Now
 // endedQuietly judges a job that ended and whose logs show neither a failure nor an end, by Slurm's
 // state and the last lines.
 func (j *job) endedQuietly() verdict {
+	cancelled := firstEvent(j.events, func(e *scan.Event) bool { return e.Class == outcome.SlurmCancelled && e.Agent && !e.StepOnly() })
 	switch {
 	case j.given.state() == slurm.Cancelled:
 		return j.endedAfterLastLine(outcome.SlurmCancelled, "slurm's state")
+	case cancelled != nil && !j.slurmFailed(): // an error before it, which might have been the reason, was outlived
+		return verdict{class: outcome.SlurmCancelled, event: cancelled, why: "slurm ended it"}
 	case j.lastSign() == nil && slurm.NotLaunched(j.given.ExitCode):
 		return verdict{class: outcome.EnvLaunch, why: "slurm's state"}
 	case j.slurmFailed():

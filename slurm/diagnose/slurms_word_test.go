@@ -154,3 +154,11 @@ func TestTheLimitOfAJobThatWaitedForATransfer(t *testing.T) {
 		})
 	}
 }
+
+// An error that a job outlived before somebody cancelled it does not hide that it was cancelled.
+func TestAJobThatWasCancelledLongAfterAnError(t *testing.T) {
+	work := diagnosetest.Rounds(12, "loading model {n}: ok\nW0509 12:{n}:16.477000 2282 torch/_logging/_internal.py:1024] [5/0] it will be ignored\n"+
+		"running benchmark {n}: 100%|██████████| 1/1 [00:00<00:00,  1.55it/s]\n")
+	r := diagnosetest.Old(t, "Run failed with return code:  1\n"+work+"slurmstepd: error: *** JOB 4711 ON gpu1 CANCELLED AT 2024-05-09T13:27:24 ***\n")
+	require.Equal(t, outcome.SlurmCancelled, r.Class, r.RootLine)
+}

@@ -19,8 +19,8 @@ func (s *scanner) inEpilogue(text string) bool {
 	return s.Lines <= s.epilogueTo && !accountedLost.MatchString(text)
 }
 
-// epilogue matches the heading of such an account, as PACE, NHR@FAU and SURF write it.
-var epilogue = lazy.On("pilog|STATISTICS", `^\W*(?:Begin|Start)(?:ning)?(?: of)?(?: [A-Za-z]+)? [Ee]pilog(?:ue)?\b|^(?:=+ )?JOB[ _]STATISTICS\b`)
+// epilogue matches the heading of such an account, as PACE, NHR@FAU, SURF and KIT write it.
+var epilogue = lazy.On("pilog|STATISTICS|FEEDBACK", `^\W*(?:Begin|Start)(?:ning)?(?: of)?(?: [A-Za-z]+)? [Ee]pilog(?:ue)?\b|^(?:=+ )?JOB[ _](?:STATISTICS|FEEDBACK)\b`)
 
 // accounted matches the row of a batch system's account of a job, which an epilogue appends to the log,
 // that says that the job's script completed: seff(1)'s and PBS's.

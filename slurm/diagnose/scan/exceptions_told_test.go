@@ -250,8 +250,6 @@ func TestWhichRanksRecordAnExceptionFollows(t *testing.T) {
 		"a warning's":                        {"[rank 2/4 gpu1] Warning, it failed\n" + inStep("KeyError: 'a'"), by{"2", 4}},
 		"of no world":                        {"10:00:01 (rank=1) ERROR it failed\n" + inStep("KeyError: 'a'"), by{"1", 0}},
 		"of no complaint":                    {"[rank 2/4 gpu1] DEBUG it went on\n" + inStep("KeyError: 'a'"), by{}},
-		"of its stop because of it":          {"rank 5 stops because of this error\n" + inStep("KeyError: 'a'"), by{"5", 0}},
-		"of its stop, in Chinese":            {"rank 5 因下面的错误停止\n" + inStep("KeyError: 'a'"), by{"5", 0}},
 		"of a plain failure":                 {"rank 2: training failed\n" + inStep("KeyError: 'a'"), by{"2", 0}},
 		"of a logged failure":                {"10:00:01 - train - ERROR - rank 2: step 4 failed:\n" + inStep("KeyError: 'a'"), by{"2", 0}},
 		"of a failure that is over":          {"rank 2: evaluation failed, going on\n" + inStep("KeyError: 'a'"), by{}},

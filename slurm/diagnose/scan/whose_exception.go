@@ -74,8 +74,6 @@ var (
 	failingRank = lazy.On("rank|Rank|RANK|进程|rocess", `(?i)(?:^|[-:|>\]] ?|\b(?:error|fatal|critical) )\[?(?:rank[ =]?(\d{1,6})(?: ?(?:/|of) ?\d{1,6})?\]?|(?:process|进程) ?(\d{1,6}) ?(?:/|of) ?\d{1,6}|第 ?(\d{1,6}) ?号?进程)[:：]?`+
 		` ?(?:[^,;:，；：]{0,60} ?(?:failed|crashed|died)|(?:(?:caught|raised|hit|got|uncaught|unhandled) (?:an? )?(?:\w+ )?)?(?:exception|error)(?: (?:in|at|during|while) [^,;:]{0,40})?`+
 		`|[^,;:，；：]{0,40}(?:失败|出错|异常(?:退出)?|崩溃))[.:!。！：]*$`+
-		`|^\W*rank[ =]?(\d{1,6}) (?:stops|stopping|exits|exiting|aborts|aborting|ends|ending|quits|quitting|leaves|leaving) (?:because of|due to|on|after|with) (?:this|the|an?) (?:\w+ )?(?:error|exception)(?: below)?[.:!]*$`+
-		`|^\W*(?:rank|进程) ?(\d{1,6}) ?(?:因|由于)(?:下面的|以下|此)?(?:错误|异常)(?:而)?(?:停止|退出|终止|中止)[.:!。！：]*$`+
 		`|\b(?:exception|error|failed|failure|crash(?:ed)?) (?:\w+ ){0,2}(?:on|in|at) rank[ =:]?(\d{1,6})[.:!]*$`)
 )
 
