@@ -28,18 +28,14 @@ func (j *job) leftUncounted(live []*scan.Event) (laggard, bool) {
 // lost a peer: the launcher looks at all of them at once, so that the others, which it told to end, were still there. One more
 // may have left between its look and its word.
 func (j *job) firstSeen(live []*scan.Event) (laggard, bool) {
-	lost, complains, all := false, complaining(live), j.launchers()
-	for _, e := range live {
-		if misses(e) && e.Class != outcome.UnknownExit {
-			if lost = true; e.Class != outcome.NCCLConnection {
-				return laggard{}, false
-			}
-		}
+	complaints, complains, all := complaintsOfPeers(live), complaining(live), j.launchers()
+	if len(all) != 1 || len(complaints) == 0 || !allClosed(complaints) {
+		return laggard{}, false
 	}
 	for l, p := range all {
 		ended := max(p.ended, launchedBy(j.files[l.file])-1) // not all of those events were kept
 		for r := range p.failed {
-			if len(all) == 1 && len(p.failed) == 1 && lost && !complains[r] && ended < j.ranks() && ended >= max(1, j.ranks()-2) {
+			if len(p.failed) == 1 && !complains[r] && ended < j.ranks() && ended >= max(1, j.ranks()-2) {
 				return laggard{r, j.nccl[r], ""}, true
 			}
 		}

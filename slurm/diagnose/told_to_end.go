@@ -33,10 +33,7 @@ func (j *job) toldToEndFirst(live []*scan.Event) *scan.Event {
 		return nil
 	}
 	lost, beside, allLost := false, false, first == nil && j.onlyLost(told, live)
-	for _, e := range live {
-		if !misses(e) || e.Class == outcome.UnknownExit {
-			continue
-		}
+	for _, e := range complaintsOfPeers(live) {
 		before := e.File == told.File && e.Off < told.Off || first == nil && e.File != told.File && !allLost
 		if lost = true; before || sameLauncher(e, told) || first != nil && j.isOn(e, first.Node) {
 			return nil
