@@ -41,20 +41,22 @@ func saysFailed(text string, last bool) bool {
 }
 
 // wentWrong reports whether a last line says that something went wrong, in whatever words: by a logger's level, the name of an
-// exception or a signal, the loss of a part, or a limit that was reached and is no number of rounds.
+// exception or a signal, the loss of a part, or a limit on what failed. One that says that nothing did, or that it goes on, does not.
 func wentWrong(line string) bool {
 	text := message(line)
-	return (ErrorLevel.MatchString(line[:min(len(line), 160)]) || trouble.MatchString(text) || denied.MatchString(text) && !whole.MatchString(text) ||
-		limit.MatchString(text) && !ofRounds.MatchString(text)) && !aNumber.MatchString(text) && !pattern.ZeroOf.MatchString(text)
+	return (ErrorLevel.MatchString(line[:min(len(line), 160)]) || trouble.MatchString(text) || denied.MatchString(text) && !whole.MatchString(text)) &&
+		!aNumber.MatchString(text) && !measured.MatchString(text) && !nothing.MatchString(text) && !pattern.ZeroOf.MatchString(text) &&
+		!pattern.GoesOn(text) && !pattern.WarningLevel.MatchString(line)
 }
 
 var (
-	trouble = lazy.New(`\b(?:[A-Z]\w*(?:Error|Exception)|SIG(?:TERM|KILL|SEGV|ABRT|INT|HUP|BUS|FPE|ILL|PIPE|QUIT|USR[12]))\b` +
-		`|(?i:^\W*(?:failed|unable) to\b|\b(?:because|due to|after|on)\b.{0,20}\b(?:errors?|failures?|crash|signal|exception|died|lost)\b` +
+	trouble = lazy.New(`\b(?:[A-Z]\w*(?:Error|Exception)|SIG(?:TERM|KILL|SEGV|ABRT|INT|HUP|BUS|FPE|ILL|PIPE|QUIT|USR[12]))\W*$` +
+		`|(?i:^\W*(?:failed|unable) to (?:reach|save|write|connect)\b` +
+		`|\b(?:because|due to|after|on) (?:\w+ ){0,2}(?:errors?|failures?|crash|signal|exception|died|lost)\W*$` +
 		`|\b(?:lost (?:the )?(?:connection|worker|peer|node|rank)|(?:connection|heartbeat|worker|peer|node|rank|process) (?:was )?(?:lost|died|crashed)` +
-		`|timed? ?out|giving up|unexpectedly|is nan)\b|为 ?nan\b|崩溃|丢失|超时)`)
-	ofRounds = lazy.New(`(?i)\b` + most)
-	limit    = lazy.New(`(?i)\breached (?:the )?max\w*|\bmax\w*[ _].{0,24}\breached\b`)
+		`|timed out|giving up|unexpectedly|is nan)\b|\breached (?:the )?max\w*[ _](?:retr|restart|error|fail)|\bmemory reached\W*$)` +
+		`|为 ?nan\b|崩溃|丢失|超时`)
+	nothing = lazy.New(`(?i)\b(?:no|nothing|none|never|0)\b.{0,24}\b(?:un\w+|lost|died|crashed|timed out)\b|\bimprove\b|(?:[无未]|没有?)\p{Han}{0,4}(?:崩溃|丢失|超时)`)
 )
 
 // aNumber matches a line whose last word is the number that its other words name: "Error rate: 0.03".
@@ -158,4 +160,4 @@ var (
 // fatal matches a last line with the level with which programs end, before two words at least, or the word for an aborted run.
 var fatal = lazy.New(`^[\W\d]*FATAL\b\W+(?:[\w.-]+: )?[A-Za-z][\w'.-]*,? [A-Za-z]|(?i:^\W*(?:aborted|exiting with (?:an )?error|` +
 	wholeJob + `.{0,24} (?:was |been )?(?:aborted|cancelled|canceled))\W*$)` +
-	`|(?:训练|任务|作业|程序|实验|运行)(?:已经?|被)?(?:失败|取消|中止|中断)了?(?:$|[^\p{Han}])|(?:训练|任务|作业|实验|运行|被)终止了?(?:$|[^\p{Han}])`)
+	`|(?:(?:训练|任务|作业|程序|实验|运行)(?:已经?|被)?(?:失败|取消|中止|中断)|(?:(?:训练|任务|作业|实验|运行)(?:已经?)?|被)终止)了?(?:$|[^\p{Han}])`)

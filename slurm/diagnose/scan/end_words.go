@@ -65,7 +65,7 @@ var results = lazy.New(`(?i)\b(?:final|best|test|validation|val|eval(?:uation)?)
 
 // setUp matches progress bars of the preparation before the work.
 var setUp = lazy.New(`(?i)^\W*(?:(?:down|pre)?load|initiali[sz]|set(?:ting)?[ -]?up\b|fetch|map\b|filter\b|tokeni[sz]|resolving|casting|` +
-	`preprocess|extracting|sanity|captur|compil|(?:auto)?tun(?:e|ing)\b|profil|generating \w+ split)[^|]*\d%`)
+	`preprocess|extracting|sanity|capturing (?:cuda )?(?:graph|batch)|compiling|autotun|generating \w+ split)[^|]*\d%`)
 
 // banner reports whether a line has words between rules, or in a box of one column.
 func banner(text string) bool {
@@ -122,11 +122,9 @@ func (f *Facts) saysEnd(m Mark, text string) bool {
 	switch {
 	case bare == "" || takenBack(bare) || pattern.AgentLine(bare):
 		return false
-	case f.inRow(m.Tag, text) && (of == 0 || n < of): // a part of the work, and not the last one
-		return false
 	case closing.MatchString(bare), whole.MatchString(bare):
 		return true
-	case tellsOfRound(bare):
+	case f.inRow(m.Tag, text) && (of == 0 || n < of), tellsOfRound(bare): // a part of the work, and not the last one
 		return false
 	case ofLibrary.MatchString(bare):
 		return whole.MatchString(logline.CutLogger(bare))

@@ -146,7 +146,7 @@ func (f *Facts) Ending() (e Ending) {
 			// With "set -x", a shell shows the script's next command when the one before it has returned.
 			case strings.HasPrefix(text, "+ ") && !leavesFailed.MatchString(text) && f.reachedTotal():
 				return Ending{Said: true, Sure: true}
-			case closes(text) && !f.inRow(m.Tag, line), f.clockedIn > 0 && f.told-f.clockedIn > Farewell && onlyTime.MatchString(text),
+			case closes(text) && !(e.Counted && !e.Full && f.inRow(m.Tag, line)), f.clockedIn > 0 && f.told-f.clockedIn > Farewell && onlyTime.MatchString(text),
 				k > 0 && noneFailed.MatchString(text) && somePassed.MatchString(last[k-1].Text),
 				(score.MatchString(text) && !tellsOfRound(text) && !(e.Short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
 					!f.repeats(m, line) && !f.inRow(m.Tag, line):
@@ -318,7 +318,7 @@ var unfinished = lazy.New(`(?i)` +
 	`\b(?:will|would|to|can|should) be\b|\bpartial\b|\b(?:start-?up|warm-?up|set-?up|initiali[sz]ation) (?:complete|done|finish)|` +
 	`\b` + ready + `\w*(?: [\w.-]+(?::\d+)?){0,3} success(?:ful(?:ly)?)?\b|` +
 	`\b(?:successfully|finished|done|completed?) ` + ready + `|(?-i:^Done \(t=[\d.]+s\))|` + // pycocotools, about an index
-	`\b(?:before|without) (?:(?:the|reaching) )*(?:end|max)\w*\b|` +
+	`\b(?:before|without) (?:the )?max[ _\w]* reached\b|` +
 	` on hooks\)$|` + // detectron2 writes it however its loop ended
 	`<All keys matched successfully>|` + // load_state_dict
 	settingsSaved + `|\bfinished with status 'done'|\bwritten (?:in|by)\b|Run data is saved|Adding directory to artifact|未|失败|fail|error|(?:^|[^-])\bfatal|cannot|could not`)

@@ -41,9 +41,9 @@ var starts = []struct {
 }
 
 // endings match lines that only a trainer that completed prints. Scripts echo "training finished" in
-// any case. Megatron-LM's own is whole, with its date, whatever a logger writes before it.
+// any case. Megatron-LM's own is whole, with its date, behind a logger's level, time, source line or rank.
 var endings = lazy.New(`^\[after training is done\]|^\[exiting program (?:at|after)|^exiting program (?:at|after) |` +
-	`^[^"'\x60]{0,150}[\])>:|-] +\[(?:after training is done|exiting program at [^\]]*)\] datetime: \d|` +
+	`^[^"'\x60]{0,80}(?:\bINFO\b|:\d|\b[Rr]ank\b)[^"'\x60]{0,80}[\])>:|-] +\[(?:after training is done|exiting program at [^\]]*)\] datetime: \d|` +
 	`successfully finished training|validation loss at iteration \d+ on (?:test|validation) set|` +
 	`^Trainer\.fit.* stopped: .max_steps|reached train_iters|max_steps=\d+. reached|\bterminated normally\b[^,]{0,40}$|` +
 	`^ *Normal termination\b|^\s*\(1\) Normal termination \(return value 0\)|^Successfully completed\.$|` +
