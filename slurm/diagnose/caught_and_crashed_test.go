@@ -30,7 +30,6 @@ func TestAProcessThatASignalEndedDidNotEndByAnException(t *testing.T) {
 		log, class string
 	}{
 		"a bus error":                    {caught + all(1, -7, 1), outcome.ShmBusError},
-		"of a rank, and a bus error":     {of("[default0]:", caught) + all(1, -7, 1), outcome.ShmBusError},
 		"SIGUSR1":                        {caught + all(21, -10, 21), outcome.UnknownExit},
 		"an abort":                       {caught + all(1, -6, 1), outcome.UserException},
 		"SIGKILL, the others lost it":    {caught + all(19, -9, 19), outcome.HostOOM},
@@ -44,27 +43,23 @@ func TestAProcessThatASignalEndedDidNotEndByAnException(t *testing.T) {
 		r := diagnosetest.Old(t, c.log)
 		require.Equal(t, c.class, r.Class, "%s: %s", name, r.RootLine)
 	}
+	full := of("[default0]:", diagnosetest.RaisedIn("step", "torch.OutOfMemoryError: CUDA out of memory."))
+	second := strings.Replace(exitedWith("gpu1", -11, 1, 1), "local_rank: 0", "local_rank: 1", 1)
+	third := strings.Replace(exitedWith("gpu1", 1, 2, 2), "local_rank: 0", "local_rank: 2", 1)
+	r := diagnosetest.Old(t, "using world size: 3, data-parallel size: 3, tensor-model-parallel size: 1\n"+full+exitedWith("gpu1", 1, 0, 0)+second+third)
+	require.Equal(t, outcome.CUDAOOM, r.Class, r.RootLine)
 }
 
-// A step behind a caught exception shows that all ranks lived until a signal from outside ended a launcher.
+// Steps behind a caught exception show that all ranks lived until a signal from outside ended a launcher. One or two may have
+// been made before it, and were only written later.
 func TestAnExceptionBeforeStepsOfTheRun(t *testing.T) {
 	const (
 		step   = " iteration        {n}/     600 | elapsed time per iteration (ms): 934.6 | lm loss: 6.2E+00 |\n"
-		signal = "WARNING:torch.distributed.elastic.agent.server.api:Received %d death signal, shutting down workers\n"
-		left   = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: %d) local_rank: 0 (pid: 70) of binary: /usr/bin/python3\n"
+		signal = "WARNING:torch.distributed.elastic.agent.server.api:Received 2 death signal, shutting down workers\n"
 	)
-	caught := diagnosetest.RaisedIn("misc", "KeyError: 'loss'")
-	one := strings.ReplaceAll(step, "{n}", "1")
-	for name, c := range map[string]struct {
-		log, class string
-	}{
-		"SIGHUP":                {caught + one + fmt.Sprintf(signal+left, 1, 1), outcome.SlurmCancelled},
-		"SIGHUP without a step": {caught + fmt.Sprintf(signal+left, 1, 1), outcome.UserException},
-		"SIGTERM":               {caught + one + fmt.Sprintf(signal+left, 15, 1), outcome.UserException},
-		"one had left before":   {caught + one + fmt.Sprintf(left+signal, 1, 1), outcome.UserException},
-	} {
-		r := diagnosetest.Old(t, c.log)
-		require.Equal(t, c.class, r.Class, "%s: %s", name, r.RootLine)
+	full := diagnosetest.RaisedIn("step", "torch.OutOfMemoryError: CUDA out of memory.")
+	for steps, class := range map[int]string{6: outcome.SlurmCancelled, 1: outcome.CUDAOOM, 0: outcome.CUDAOOM} {
+		require.Equal(t, class, diagnosetest.Old(t, full+diagnosetest.Rounds(steps, step)+signal).Class, steps)
 	}
 }
 
@@ -108,7 +103,7 @@ func TestStepsUntilSlurmEndsTheJob(t *testing.T) {
 	}
 }
 
-// A launcher that a signal ended, and that reports no failed process, still had all of them: none had died of an exception.
+// A launcher that a signal ended may have had a process that an exception had left hanging, unless steps were made until then.
 func TestAnExceptionBeforeASignalEndedItsLauncher(t *testing.T) {
 	const (
 		step   = " iteration        {n}/     600 | elapsed time per iteration (ms): 934.6 | lm loss: 6.2E+00 |\n"
@@ -123,7 +118,7 @@ func TestAnExceptionBeforeASignalEndedItsLauncher(t *testing.T) {
 		"preempted":                      {caught + told, dated, cancel + left, outcome.SlurmPreempted},
 		"preempted long after the steps": {caught + told, dated, strings.Replace(cancel, "10:00:07", "10:09:07", 1) + left, outcome.UserException},
 		"no launcher was told":           {caught, dated, cancel + left, outcome.UserException},
-		"interrupted":                    {caught + told2, step, "", outcome.SlurmCancelled},
+		"out of memory, and interrupted": {strings.Replace(caught, "KeyError: 'loss'", "torch.OutOfMemoryError: CUDA", 1) + told2, step, "", outcome.CUDAOOM},
 		"no step was made":               {caught + told2, "loading\n", "", outcome.UserException},
 		"a process had failed before":    {caught + exitedWith("gpu1", 1, 0, 0) + told2, step, "", outcome.UserException},
 	} {

@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
@@ -20,7 +19,7 @@ func (j *job) endedOtherwise(e *scan.Event) bool {
 	if last := raisedFrom(e, j.events); last != nil && last.Outermost() {
 		return false
 	}
-	if j.othersCrashed(e) || j.steppedUntilEnd(e) || j.steppedUntilSignal(e) {
+	if j.othersCrashed(e) || j.steppedUntilEnd(e) {
 		return true
 	}
 	by, failed := launcher{e.File, e.Tag.Label}, map[int]bool{}
@@ -46,9 +45,8 @@ func (j *job) endedOtherwise(e *scan.Event) bool {
 	return reason && (later || ended > 0 && ended >= len(failed))
 }
 
-// steppedUntilEnd reports whether the ranks made steps after an exception until Slurm ended the whole job, or a signal its
-// launchers, when no process had left by itself. Every step needs all ranks, so that none had died of the exception. Where no
-// line is dated, a launcher that a signal ended, and that reports no process, still had all of them.
+// steppedUntilEnd reports whether the ranks made steps after an exception until Slurm ended the whole job, when no process had
+// left by itself: a launcher may have left by a signal. Every step needs all ranks, so that none had died of the exception.
 func (j *job) steppedUntilEnd(e *scan.Event) bool {
 	var end time.Time
 	told := slices.ContainsFunc(j.events, func(o *scan.Event) bool { return scan.DeathSignal.MatchString(o.Text) })
@@ -61,24 +59,9 @@ func (j *job) steppedUntilEnd(e *scan.Event) bool {
 			end = at
 		}
 	}
-	if end.IsZero() && told && !slices.ContainsFunc(j.lastReports(), func(at time.Time) bool { return !at.IsZero() }) {
-		return slices.ContainsFunc(j.files, func(f *scan.Facts) bool { return len(f.Progress) >= scan.Enough })
-	}
 	usual, _ := j.pace()
 	from := end.Add(-skew - doubtFactor*usual)
 	return !end.IsZero() && slices.ContainsFunc(j.lastReports(), func(at time.Time) bool { return at.After(from) && !at.Before(e.Before) })
-}
-
-// steppedUntilSignal reports whether the run made a step after an exception, before a signal from outside reached a launcher in the same
-// file, when no process had left. Slurm and other launchers end what is left by SIGTERM, so that this one does not count.
-func (j *job) steppedUntilSignal(e *scan.Event) bool {
-	f := j.files[e.File]
-	end := firstEvent(j.events, func(o *scan.Event) bool {
-		return o.File == e.File && o.Off > e.Off && (o.Agent && o.Exit != 0 || scan.DeathSignal.MatchString(o.Text))
-	})
-	return end != nil && scan.DeathSignal.MatchString(end.Text) &&
-		!strings.Contains(end.Text, " 15 ") && !strings.Contains(end.Text, "SIGTERM") && (f.Failed == nil || f.Failed.Off >= end.Off) &&
-		slices.ContainsFunc(f.Progress, func(m scan.Mark) bool { return m.Off > e.Off && m.Off < end.Off })
 }
 
 // raisedFrom returns the exception that a process raised from another one, which says more, or nil.
@@ -139,7 +122,7 @@ func (j *job) othersCrashed(e *scan.Event) bool {
 	case len(codes) == 0:
 		return ended > 1 && !signals[-9]
 	case codes[1]:
-		return len(left) > 1 && (e.Rank < 0 || ended == 1) && !signals[-9]
+		return len(left) > 1 && e.Rank < 0 && !signals[-9]
 	}
 	return len(left) > 1 && (e.Rank < 0 || left[e.Rank])
 }

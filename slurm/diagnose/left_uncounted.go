@@ -35,7 +35,7 @@ func (j *job) firstSeen(live []*scan.Event) (laggard, bool) {
 	for l, p := range all {
 		ended := max(p.ended, launchedBy(j.files[l.file])-1) // not all of those events were kept
 		for r := range p.failed {
-			if len(p.failed) == 1 && !complains[r] && ended < j.ranks() && ended >= max(1, j.ranks()-2) {
+			if len(p.failed) == 1 && !complains[r] && len(complaints) <= ended && ended < j.ranks() && ended >= max(1, j.ranks()-2) {
 				return laggard{r, j.nccl[r], ""}, true
 			}
 		}

@@ -146,6 +146,7 @@ func TestTheOnlyRankThatItsLauncherSawLeave(t *testing.T) {
 		"all others were there": {lost + strings.Repeat(closing, 3) + one, 2},
 		"one left in between":   {lost + lost + strings.Repeat(closing, 2) + one, 2},
 		"several others left":   {lost + lost + closing + one, -1},
+		"all complain":          {strings.Repeat(lost, 4) + strings.Repeat(closing, 3) + one, -1},
 		"they waited for it":    {waited + strings.Repeat(closing, 2) + one, -1},
 	} {
 		r := diagnosetest.Text(t, world+c.log)

@@ -3,7 +3,6 @@ package diagnose
 import (
 	"strings"
 
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
@@ -32,9 +31,9 @@ func (j *job) toldToEndFirst(live []*scan.Event) *scan.Event {
 	if first != nil && (j.taskRank || len(first.Tasks) > 1 || first.Exit != 1 || told.Node != "" && told.Node != first.Node) {
 		return nil
 	}
-	lost, beside, allLost := false, false, first == nil && j.onlyLost(told, live)
+	lost, beside := false, false
 	for _, e := range complaintsOfPeers(live) {
-		before := e.File == told.File && e.Off < told.Off || first == nil && e.File != told.File && !allLost
+		before := e.File == told.File && e.Off < told.Off || first == nil && e.File != told.File
 		if lost = true; before || sameLauncher(e, told) || first != nil && j.isOn(e, first.Node) {
 			return nil
 		}
@@ -50,33 +49,6 @@ func (j *job) toldToEndFirst(live []*scan.Event) *scan.Event {
 		e.Node = "" // it is that of the ranks that lost the others
 	}
 	return &e
-}
-
-// onlyLost reports whether every rank that exited by a launcher's report wrote in a file of that launcher's that it had lost a peer,
-// and no other rank complained of anything: none of them can be the one that the others lost.
-func (j *job) onlyLost(told *scan.Event, live []*scan.Event) bool {
-	exited, lost := map[launcher]map[int]bool{}, map[launcher]int{}
-	for _, e := range live {
-		by := launcher{e.File, e.Tag.Label}
-		switch {
-		case misses(e) && e.Class == outcome.NCCLConnection:
-			lost[by]++
-		case launcherRaised(e) || len(e.Tasks) > 0 || e.Exit == 0 || scan.ToldToEnd(e.Exit):
-		case !e.Agent || e.Exit != 1:
-			return false
-		default:
-			if exited[by] == nil {
-				exited[by] = map[int]bool{}
-			}
-			exited[by][e.Rank] = true
-		}
-	}
-	for by, ranks := range exited {
-		if len(ranks) > lost[by] {
-			return false
-		}
-	}
-	return len(lost) > 0 && lost[launcher{told.File, told.Tag.Label}] == 0
 }
 
 // sameLauncher reports whether two lines have the same origin but for the rank: the file, or the task or node before it.
