@@ -122,7 +122,8 @@ func (j *job) placeInterrupt(e *scan.Event) {
 }
 
 // endedByScript reports whether a step was only ended, without a reason of Slurm's, soon after the run had said that all its
-// work was done, in the same file or by the dates, and nothing had failed: a script ends a program that it started beside the run.
+// work was done, in the same file or by the dates, and nothing had failed: a script ends a program that it started beside the run,
+// and not a second run that does not say so.
 func (j *job) endedByScript(e *scan.Event) bool {
 	in := e.File
 	if j.files[in].Finished == nil {
@@ -132,7 +133,8 @@ func (j *job) endedByScript(e *scan.Event) bool {
 		return false
 	}
 	done, at := j.files[in].Finished, e.When()
-	if in == e.File && done.Off > e.Off || done.At.IsZero() || at.IsZero() || at.Before(done.At) || at.Sub(done.At) > skew {
+	another := slices.ContainsFunc(j.files, func(f *scan.Facts) bool { return f.Finished == nil && len(f.Progress) > 0 })
+	if in == e.File && done.Off > e.Off || in != e.File && another || done.At.IsZero() || at.IsZero() || at.Before(done.At) || at.Sub(done.At) > skew {
 		return false
 	}
 	return !slices.ContainsFunc(j.events, func(o *scan.Event) bool {

@@ -38,15 +38,17 @@ func TestAStepThatTheScriptEndsAfterTheTraining(t *testing.T) {
 	}
 
 	// Slurm writes into the file of the script, and the run into one of its own: dates tell which came first.
-	for name, c := range map[string]struct{ run, script, class string }{
-		"the step":             {steps + done, forced + step + killed, outcome.Success},
-		"the step, long after": {steps + done, forced + late + killed, outcome.SlurmCancelled},
-		"the step, before":     {steps + strings.Replace(done, "10:00:01", "10:00:09", 1), forced + step + killed, outcome.SlurmCancelled},
-		"a task that failed":   {steps + done, "srun: error: gpu1: task 3: Exited with exit code 3\n" + step + killed, outcome.UnknownExit},
+	for name, c := range map[string]struct{ run, second, script, class string }{
+		"the step":             {steps + done, "serving\n", forced + step + killed, outcome.Success},
+		"a second run":         {steps + done, strings.Replace(steps, "8/ 8", "3/ 8", 1), forced + step + killed, outcome.SlurmCancelled},
+		"the step, long after": {steps + done, "", forced + late + killed, outcome.SlurmCancelled},
+		"the step, before":     {steps + strings.Replace(done, "10:00:01", "10:00:09", 1), "", forced + step + killed, outcome.SlurmCancelled},
+		"a task that failed":   {steps + done, "", "srun: error: gpu1: task 3: Exited with exit code 3\n" + step + killed, outcome.UnknownExit},
 	} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "slurm-19.out"), []byte(c.script), 0o644))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "train-19-0.err"), []byte(c.run), 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "train-19-1.err"), []byte(c.second), 0o644))
 		r, err := diagnose.Path(t.Context(), dir, diagnose.Context{})
 		require.NoError(t, err)
 		require.Equal(t, c.class, r.Class, "%s: %s: %s", name, r.Why, r.RootLine)
