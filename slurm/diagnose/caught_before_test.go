@@ -29,7 +29,7 @@ func TestAnExceptionCaughtBeforeTheEnd(t *testing.T) {
 	follows := caught + diagnosetest.Raised(lost) + left("gpu8", "1", "1")
 	const mine, kept = "rank 0", "KeyError: 'tensorboard_dir'"
 	for name, c := range map[string]struct{ first, second, line, rank string }{
-		"a peer left with a code of its own":   {left("gpu7", "0", "77"), follows, "exitcode  : 77", mine},
+		"a peer left with a code of its own":   {left("gpu7", "0", "77"), follows, "(exitcode: 77)", mine},
 		"a peer raised an exception":           {diagnosetest.Raised(own) + left("gpu7", "0", "1"), follows, own, mine},
 		"no peer has a reason":                 {left("gpu7", "0", "1"), follows, kept, ""},
 		"nothing else is said of its process":  {left("gpu7", "0", "77"), caught + left("gpu8", "1", "1"), kept, ""},

@@ -401,7 +401,7 @@ func (j *job) splitAttempts() {
 	for i, f := range j.files {
 		old := logfile.Earlier(j.src.Logs[i].Name, last)
 		j.old[i] = old
-		seenOld := false
+		var first *scan.Event // of the attempts before
 		for _, e := range f.Events {
 			before := old || e.Off < cuts[i]
 			if before && cuts[i] == lastRunStart[i] && !old {
@@ -409,10 +409,12 @@ func (j *job) splitAttempts() {
 			}
 			if cuts[i] == 0 && !j.from.IsZero() && !before {
 				var sure bool
-				if before, sure = j.beforeStart(e, seenOld); before && !sure {
+				if before, sure = j.beforeStart(e, first); before && !sure {
 					j.unsure = append(j.unsure, e)
 				}
-				seenOld = seenOld || before
+				if before && first == nil {
+					first = e
+				}
 			}
 			if before {
 				j.earlier = append(j.earlier, e)
@@ -438,9 +440,9 @@ func (j *job) splitAttempts() {
 }
 
 // beforeStart reports whether an event in a file without start lines belongs to an earlier attempt. If
-// the times around the event belong to one attempt each, only the file's first failure belongs to the
-// earlier one.
-func (j *job) beforeStart(e *scan.Event, seenOld bool) (before, sure bool) {
+// the times around the event belong to one attempt each, the file's first failure belongs to the earlier one: all events
+// between the same two times.
+func (j *job) beforeStart(e, first *scan.Event) (before, sure bool) {
 	from := j.from.Add(-skew)
 	switch {
 	case e.Dated:
@@ -450,7 +452,7 @@ func (j *job) beforeStart(e *scan.Event, seenOld bool) (before, sure bool) {
 	case !e.After.IsZero() && e.After.Before(from):
 		return true, true
 	}
-	return !seenOld, false
+	return first == nil || !e.After.IsZero() && e.Before.Equal(first.Before) && e.After.Equal(first.After), false
 }
 
 // skew is the difference between the clocks of two nodes up to which times do not tell the order of

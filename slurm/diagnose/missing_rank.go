@@ -13,14 +13,12 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// missing finds the rank that the others waited for or lost. The same rules serve NCCL, gloo,
-// torchelastic and Slurm: flight recorder dumps, errors that name the rank, sequence numbers, a
-// collective that no other rank was in, an exit code that no other rank has, silence of that rank
-// alone, an exit on which no launcher reports or of which none accounts, and the only one that a launcher of all saw.
+// missing finds the rank that the others waited for or lost. The same rules serve NCCL, gloo, torchelastic and Slurm: flight
+// recorder dumps, errors that name the rank, sequence numbers, a collective that no other rank was in, the only one of all processes
+// that did not complain or that was not there any more, an exit code that no other rank has, and silence of that rank alone.
 func (j *job) missing(live []*scan.Event) (laggard, bool) {
 	for _, by := range []func([]*scan.Event) (laggard, bool){
-		j.missingByRecorder, j.namedByOthers, j.behindBySequence, j.inOtherCollective, j.loneHung, j.loneExitCode, j.loneSilent,
-		j.exitedBeforeComplaints, j.unreported, j.onlyOneNotWaiting, j.leftUncounted, j.firstSeen,
+		j.missingByRecorder, j.namedByOthers, j.behindBySequence, j.inOtherCollective, j.loneHung, j.absentRank, j.loneExitCode, j.loneSilent,
 	} {
 		if l, ok := by(live); ok {
 			return l, true
@@ -190,10 +188,10 @@ func misses(e *scan.Event) bool {
 		(e.Weight >= pattern.Symptom && e.Weight < pattern.Death || clientsJoined.MatchString(e.Text))
 }
 
-// complaintsOfPeers returns the events that say what they miss, not only that a process ended.
+// complaintsOfPeers returns the events that say what they miss, not only that a process ended or aborted.
 func complaintsOfPeers(live []*scan.Event) (complaints []*scan.Event) {
 	for _, e := range live {
-		if misses(e) && e.Class != outcome.UnknownExit {
+		if misses(e) && e.Class != outcome.UnknownExit && e.Weight != pattern.Aborted {
 			complaints = append(complaints, e)
 		}
 	}
@@ -215,52 +213,10 @@ var launcherFiles = []string{
 	"torch/distributed/elastic/rendezvous/",
 }
 
-// exitedBeforeComplaints returns the only rank that exited by itself, by a launcher's report, without a
-// complaint of its own, if several others complain: they lost it.
-func (j *job) exitedBeforeComplaints(live []*scan.Event) (laggard, bool) {
-	complains, quiet := complaining(live), -1
-	if complains[-1] || len(complains) < 2 {
-		return laggard{}, false
-	}
-	for _, e := range live {
-		if e.Exit <= 0 || scan.ToldToEnd(e.Exit) {
-			continue
-		}
-		for _, r := range j.exitedRanks(e) {
-			switch {
-			case r < 0 || complains[r] || r == quiet:
-			case quiet >= 0:
-				return laggard{}, false
-			default:
-				quiet = r
-			}
-		}
-	}
-	return laggard{quiet, j.nccl[max(quiet, 0)], "silent"}, quiet >= 0
-}
-
-// unreported returns the only rank on whose exit no launcher reports while the others complain: it left with 0, or its
-// launcher ended it as the only one that was still busy. The latter holds only if all others complain: if fewer do, one
-// of them left without a word, and this rank was too slow to say so. Nor does it hold if they lost a process, because the
-// busy one was still there. The launcher of its node must report on another rank.
-func (j *job) unreported(live []*scan.Event) (laggard, bool) {
-	r, complains := j.unreportedRank(), complaining(live)
-	if r < 0 || complains[r] || len(complains) == 0 {
-		return laggard{}, false
-	}
-	all, exited, beside, most := complaintsOfPeers(live), map[int]bool{}, false, j.mostLocal()
-	complaints, closed := len(all), allClosed(all)
-	for _, f := range j.files {
-		for _, e := range f.Elastic {
-			if e.Rank >= 0 {
-				exited[e.Rank] = true
-			}
-			first := e.Rank - e.Local
-			beside = beside || e.Local >= 0 && first <= r && r <= first+most
-		}
-	}
-	ended := slices.ContainsFunc(j.events, func(e *scan.Event) bool { return strings.Contains(e.Text, "closing signal") })
-	return laggard{r, j.nccl[r], "silent"}, beside && (complaints == len(exited) && !(ended && closed) || complaints < len(exited) && !ended)
+// absentRank returns the rank that is absent by counting.
+func (j *job) absentRank(live []*scan.Event) (laggard, bool) {
+	rank, _, ok := j.absent(live)
+	return laggard{rank, j.nccl[rank], "silent"}, ok && rank >= 0
 }
 
 // loneHung returns the only rank that was killed after others had timed out.

@@ -249,6 +249,7 @@ func TestASignalEndsOneOfSeveralLaunchers(t *testing.T) {
 		"another rank had caught an exception":  {"", "", of("gpu1: ", caught) + told("15"), left, "gpu2"},
 		"two files tell no order":               {"", left, told("15"), "", ""},
 		"nor if a terminal closed":              {"", left, told("1"), "", ""},
+		"one of them left in silence":           {"", lost + exitedWith("gpu1", 1, 0, 1), told("15"), "", "gpu1"},
 		"its ranks complain in another file":    {"", left, lost + told("15"), "", ""},
 		"it came after the others":              {"", "", of("gpu1: ", left) + told("15"), "", ""},
 		"its ranks lost the others":             {"", "", lost + told("15"), left, ""},

@@ -252,25 +252,28 @@ func TestStartLinesTellTheNodesOfRanks(t *testing.T) {
 func TestWhichEventsBelongToAnEarlierAttempt(t *testing.T) {
 	ten := time.Date(2026, 6, 11, 10, 0, 0, 0, time.UTC)
 	none, before, edge, since := time.Time{}, ten.Add(-time.Minute), ten.Add(-skew), ten.Add(time.Minute)
+	other := &scan.Event{Before: before, After: edge}
 	for name, c := range map[string]struct {
 		e            scan.Event
-		seenOld      bool
+		first        *scan.Event
 		before, sure bool
 	}{
-		"its own time, before":               {scan.Event{Dated: true, Before: before}, false, true, true},
-		"its own time, as clocks may differ": {scan.Event{Dated: true, Before: edge}, false, false, true},
-		"its own time, since":                {scan.Event{Dated: true, Before: since}, false, false, true},
-		"a time since before it":             {scan.Event{Before: since}, false, false, true},
-		"a time at the edge before it":       {scan.Event{Before: edge}, false, false, true},
-		"an earlier time after it":           {scan.Event{After: before}, false, true, true},
-		"between two earlier times":          {scan.Event{Before: before, After: before}, true, true, true},
-		"between the attempts, the first":    {scan.Event{Before: before, After: since}, false, true, false},
-		"between the attempts, another":      {scan.Event{Before: before, After: since}, true, false, false},
-		"a time at the edge after it":        {scan.Event{After: edge}, true, false, false},
-		"no times, the first":                {scan.Event{Before: none}, false, true, false},
-		"no times, another":                  {scan.Event{Before: none}, true, false, false},
+		"its own time, before":               {scan.Event{Dated: true, Before: before}, nil, true, true},
+		"its own time, as clocks may differ": {scan.Event{Dated: true, Before: edge}, nil, false, true},
+		"its own time, since":                {scan.Event{Dated: true, Before: since}, nil, false, true},
+		"a time since before it":             {scan.Event{Before: since}, nil, false, true},
+		"a time at the edge before it":       {scan.Event{Before: edge}, nil, false, true},
+		"an earlier time after it":           {scan.Event{After: before}, nil, true, true},
+		"between two earlier times":          {scan.Event{Before: before, After: before}, other, true, true},
+		"between the attempts, the first":    {scan.Event{Before: before, After: since}, nil, true, false},
+		"between the same two times":         {scan.Event{Before: before, After: since}, &scan.Event{Before: before, After: since}, true, false},
+		"between the attempts, another":      {scan.Event{Before: before, After: since}, other, false, false},
+		"a time at the edge after it":        {scan.Event{After: edge}, other, false, false},
+		"no times, the first":                {scan.Event{Before: none}, nil, true, false},
+		"no times, another":                  {scan.Event{Before: none}, other, false, false},
+		"no times at all":                    {scan.Event{}, &scan.Event{}, false, false},
 	} {
-		was, sure := (&job{from: ten}).beforeStart(&c.e, c.seenOld)
+		was, sure := (&job{from: ten}).beforeStart(&c.e, c.first)
 		require.Equal(t, c.before, was, name)
 		require.Equal(t, c.sure, sure, name)
 	}

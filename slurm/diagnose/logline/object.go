@@ -2,6 +2,8 @@ package logline
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -15,21 +17,42 @@ func Object(line string) (entry map[string]any, ok bool) {
 	return entry, ok
 }
 
+// levelNames are the names of structured loggers' field for a record's level, levels its values where it has another name.
+var (
+	levelNames = []string{"level", "levelname", "lvl", "severity"}
+	levels     = []string{"trace", "debug", "info", "notice", "warn", "warning", "error", "critical", "fatal"}
+)
+
+// Level returns the level in a structured logger's record, or the empty string: a collector adds none to what a program says.
+func Level(entry map[string]any) string {
+	for _, n := range levelNames {
+		switch v := entry[n].(type) {
+		case string:
+			return v
+		case float64:
+			return fmt.Sprint(v)
+		}
+	}
+	for _, v := range entry {
+		if s, _ := v.(string); slices.Contains(levels, strings.ToLower(s)) {
+			return s
+		}
+	}
+	return ""
+}
+
 // wrapperFields are the fields in which collectors put a program's line and its time.
-var wrapperFields = struct{ level, text, time []string }{
-	level: []string{"level", "levelname", "lvl", "severity"},
-	text:  []string{"log", "message", "msg", "text"},
-	time:  []string{"time", "timestamp", "ts", "@timestamp", "date"},
+var wrapperFields = struct{ text, time []string }{
+	text: []string{"log", "message", "msg", "text"},
+	time: []string{"time", "timestamp", "ts", "@timestamp", "date"},
 }
 
 // cutObject takes a program's line out of the object in which a collector wrote it, and the time. An object with a level is a
 // structured logger's own record.
 func cutObject(line string) (rest, said string, ok bool) {
 	entry, _ := Object(line)
-	for _, n := range wrapperFields.level {
-		if _, has := entry[n]; has {
-			return line, "", false
-		}
+	if Level(entry) != "" {
+		return line, "", false
 	}
 	first := func(names []string) (text string, has bool) {
 		for _, n := range names {

@@ -150,4 +150,4 @@ var errorForm = lazy.New(`^\S*/\S+: ` + // a program's path
 	`Dataset does not exist: |Your job has requested more processes )`) // Megatron's megatron/data/indexed_dataset.py, mpirun
 
 // WarningLevel matches a line that a logger marks as a warning.
-var WarningLevel = lazy.New(`(?i)\bwarn(?:ing)?\b|^\[?W\d{4} |^\[W `)
+var WarningLevel = lazy.New(`(?i)\b(?:warn(?:ing)?|wrn)\b|^\[?W\d{4} |^\[W `)

@@ -89,8 +89,9 @@ var raising = lazy.New(`^\s+(?:raise (\w+(?:Error|Exception))\(|assert )(.+)`)
 func (s *scanner) raise(st *stream, e *Event) {
 	if e.Stack = st.open; e.Stack != nil {
 		e.Doubted = e.Stack.Chain == python.Unchained && e.Stack.Caught || e.outlived(st.above)
+		warned := pattern.WarningLevel.MatchString(st.margin) && !e.Outermost() // a logger wrote it as a warning
 		switch {
-		case e.Stack.Logged, e.Stack.Chain == python.Unchained && st.didWithout(e),
+		case e.Stack.Logged, warned, e.Stack.Chain == python.Unchained && st.didWithout(e),
 			e.Stack.Chain != python.Unchained && st.raised != nil && st.raised.Form == pattern.Report:
 			e.Form = pattern.Report
 		case e.Stack.InTracker():

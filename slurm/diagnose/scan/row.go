@@ -39,10 +39,10 @@ func form32(t logline.Tag, text string) uint32 {
 	return h
 }
 
-// count counts a line by its form.
-func (f *Facts) count(t logline.Tag, text string) {
+// count counts a line by its form. One that tells of trouble is no round of a loop, however often it comes.
+func (f *Facts) count(t logline.Tag, text string, quiet bool) {
 	if f.rows == nil {
-		f.rows = map[uint32]row{}
+		f.rows, f.RoundsBy = map[uint32]row{}, map[logline.Tag]int{}
 	}
 	h := form32(t, text)
 	r, seen := f.rows[h]
@@ -62,7 +62,10 @@ func (f *Facts) count(t logline.Tag, text string) {
 	if r.times > oftenSaid && !r.tells && figure.MatchString(text) && !arrayRow.MatchString(text) { // an array is no loop
 		r.tells, r.works = true, ofWork.MatchString(text)
 	}
-	f.rows[h] = r
+	if f.rows[h] = r; r.tells && quiet && (f.RoundsBy[t] > 0 || len(f.RoundsBy) < 1<<14) {
+		f.rounds++
+		f.RoundsBy[t]++
+	}
 }
 
 // figure matches a number that is a value, not only an index.

@@ -11,10 +11,9 @@ import (
 
 // structuredNames are the field names of structured loggers (structlog, python-json-logger, loguru's
 // serialize, zap). These print one JSON object per line, with a traceback in one of its fields.
-var structuredNames = struct{ time, level, message, rank, exception, stack []string }{
-	time:      []string{"ts", "time", "timestamp", "asctime", "@timestamp"},
-	level:     []string{"level", "levelname", "lvl", "severity"},
-	message:   []string{"msg", "message", "event"},
+var structuredNames = struct{ time, message, rank, exception, stack []string }{
+	time:      []string{"ts", "t", "time", "timestamp", "asctime", "@timestamp"},
+	message:   []string{"msg", "message", "event", "text"},
 	rank:      []string{"rank", "global_rank"},
 	exception: []string{"exc", "exception", "error"},
 	stack:     []string{"traceback", "exc_info", "stack_trace", "stack", "exception", "exc_text"},
@@ -23,12 +22,9 @@ var structuredNames = struct{ time, level, message, rank, exception, stack []str
 // structured converts a structured logger's line to the lines of a plain logger: time, level and
 // message, the report of a step, and the traceback. rank is -1 if the line names none.
 func structured(text string) (rank int, lines []string, ok bool) {
-	if !strings.HasPrefix(text, `{"`) ||
-		!strings.Contains(text, `"level`) && !strings.Contains(text, `"lvl"`) && !strings.Contains(text, `"severity"`) {
-		return -1, nil, false
-	}
 	entry, ok := logline.Object(text)
-	if !ok {
+	level := logline.Level(entry)
+	if !ok || level == "" {
 		return -1, nil, false
 	}
 	said := func(names []string) string {
@@ -53,7 +49,7 @@ func structured(text string) (rank int, lines []string, ok bool) {
 	if !known {
 		rank = -1
 	}
-	head := strings.TrimSpace(said(n.time) + " " + strings.ToUpper(said(n.level)))
+	head := strings.TrimSpace(said(n.time) + " " + strings.ToUpper(level))
 	first, more, _ := strings.Cut(message, "\n")
 	if step, loss := said([]string{"step", "iteration", "global_step"}), said([]string{"loss", "train_loss", "lm_loss"}); step != "" && loss != "" {
 		first += fmt.Sprintf(" step %s/%s loss: %s", step, cmp.Or(said([]string{"of", "total_steps", "max_steps"}), "?"), loss)

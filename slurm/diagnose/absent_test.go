@@ -36,7 +36,7 @@ func TestTheRankForWhichNobodyAccountsLeft(t *testing.T) {
 		"srun, and the one that complains": {steps + below("0", lost) + below("4", lost) + one + ended, nil},
 		"srun, and others left before":     {steps + below("0", lost) + one + strings.ReplaceAll(ended, "Terminated", "Exited with exit code 1"), nil},
 		"torchrun, and one of two":         {two, 2},
-		"torchrun that ended it":           {two + below("1", closing), nil},
+		"torchrun that ended it":           {two + below("1", closing), 3}, // which told the other one to end, and three of four complain
 		"torchrun, and it complains":       {two + below("1", lost), nil},
 		"torchrun, of which one is late":   {strings.Replace(two, below("0", lost), "", 1), nil},
 		"torchrun on a third node":         {"------------------------ arguments ------------------------\n  world_size ...................................... 6\n" + two, nil},

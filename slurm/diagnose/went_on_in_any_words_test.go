@@ -1,0 +1,94 @@
+package diagnose_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
+)
+
+// A program says that something failed, and its loop goes on, in words that no rule knows; or a process fails.
+func TestALoopInAnyWordsGoesOn(t *testing.T) {
+	const (
+		loop = "V/0: window {n} rmse 0.9{n}\n"
+		full = "F/0: write to the object store failed: [Errno 28] No space left on device (mirror 1); using mirror 2\n"
+		left = "srun: error: gpu1: task 0: Exited with exit code 1\n"
+	)
+	caught := diagnosetest.RaisedIn("save", "OSError: [Errno 28] No space left on device")
+	five, two := diagnosetest.Rounds(5, loop), diagnosetest.Rounds(2, loop)
+	for name, c := range map[string]struct {
+		log    string
+		failed bool
+	}{
+		"a line amid the loop":      {five + full + five, false},
+		"an exception amid it":      {five + caught + five, false},
+		"two lines may be late":     {five + full + two, true},
+		"it left its module":        {five + diagnosetest.Raised("OSError: [Errno 28] No space left on device") + five, true},
+		"a process failed":          {five + full + five + left, true},
+		"each line tells of it":     {five + strings.Repeat(full, 9), true},
+		"other ranks end a step":    {"using world size: 8, data-parallel size: 8, tensor-model-parallel size: 1\n" + five + full + five, true},
+		"one rank's loop, prefixed": {of("[default1]:", five) + of("[default1]:", full) + of("[default1]:", five), false},
+		"another rank's loop":       {of("[default1]:", five) + of("[default0]:", full) + of("[default1]:", five), true},
+	} {
+		require.Equal(t, c.failed, diagnosetest.Old(t, c.log).Class == outcome.DiskFull, name)
+	}
+}
+
+// A traceback whose every line a logger wrote as a warning was caught.
+func TestATracebackLoggedAsAWarning(t *testing.T) {
+	const raised = "Traceback (most recent call last):\n  File \"/w/data.py\", line 61, in fetch\n    return a[i]\nIndexError: list index out of range\n"
+	for margin, class := range map[string]string{
+		"[10:00:01][r01] warn: ":  outcome.UnknownExit,
+		"[10:00:01][r01] FATAL: ": outcome.UserException,
+	} {
+		r := diagnosetest.Old(t, "10:00:00 6 peers connected\n"+of(margin, raised))
+		require.Equal(t, class, r.Class, margin)
+		if strings.HasSuffix(margin, "FATAL: ") {
+			namesRank(t, 1, r, margin)
+		}
+	}
+}
+
+// Structured loggers name their fields as they like; a level is one by its value.
+func TestALevelUnderAnyName(t *testing.T) {
+	for _, fields := range []string{`"sev": "critical", "rank": 3, "text"`, `"level": "error", "rank": 3, "msg"`, `"l": "FATAL", "rank": 3, "event"`} {
+		r := diagnosetest.Old(t, "{"+strings.Replace(fields, "critical", "info", 1)+`: "batch 5 of 20"}`+"\n{"+fields+
+			`: "run aborted by FileNotFoundError: [Errno 2] No such file or directory: '/data/seg9.bin'"}`+"\n")
+		require.Equal(t, outcome.DatasetMissing, r.Class, fields)
+		namesRank(t, 3, r, fields)
+	}
+}
+
+// Ranks that all waited in vain but one. One of those that waited aborts as it leaves.
+func TestARankThatWaitedIsNotTheMissingOne(t *testing.T) {
+	waited := "RuntimeError: [../gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 60000ms for recv operation to complete"
+	log := "using world size: 4, data-parallel size: 4, tensor-model-parallel size: 1\n"
+	for _, rank := range []string{"0", "1", "3"} {
+		log += of("[rank"+rank+"]: ", diagnosetest.Raised(waited))
+	}
+	log += "terminate called without an active exception\n" + strings.Replace(exitedWith("gpu1", 1, 0, 1), "exitcode  : 1 (pid: 4712)", "exitcode  : -6 (pid: 4712)", 1)
+	r := diagnosetest.Old(t, log)
+	require.Equal(t, outcome.NCCLTimeout, r.Class, r.RootLine)
+	namesRank(t, 2, r, log)
+}
+
+// The launcher of one node starts its processes again, which the other node's log shows with times, and the first one's by its own words.
+func TestANodeWhoseLogIsQuietAfterARestart(t *testing.T) {
+	const (
+		started = "[default0]:2026-11-28 07:06:51,883 INFO world of 4, model ready to go\n[default0]:2026-11-28 07:06:51,983 INFO loading the words\n"
+		steps   = "[default0]:2026-11-28 07:06:52,{n}00 INFO step {n}/20 loss=1.1546\n"
+		report  = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0 (pid: 70) of binary: /usr/bin/python3\n"
+	)
+	lost, later := of("[default1]:", diagnosetest.Raised(lostPeer)), strings.NewReplacer("07:06:51", "07:07:10", "07:06:52", "07:07:12")
+	r := ofFolder(t, map[string]string{
+		"n_0.out": started + diagnosetest.Rounds(8, steps) + lost + report + later.Replace(started+diagnosetest.Rounds(9, steps)) +
+			"[default0]:2026-11-28 07:07:13,448 INFO training finished\n",
+		"n_1.out": "[default1]:2026-11-28 07:06:52,926 WARNING the queue ran dry once\n" + of("[default0]:", diagnosetest.Raised("RuntimeError: stream closed by remote end")) +
+			lost + report + "[default1]:2026-11-28 07:07:11,478 WARNING the queue ran dry once\n",
+	})
+	require.Equal(t, outcome.Success, r.Class, r.RootLine)
+	require.Equal(t, 2, r.Attempts)
+}
