@@ -40,14 +40,11 @@ func TestALoopInAnyWordsGoesOn(t *testing.T) {
 // A traceback whose every line a logger wrote as a warning was caught.
 func TestATracebackLoggedAsAWarning(t *testing.T) {
 	const raised = "Traceback (most recent call last):\n  File \"/w/data.py\", line 61, in fetch\n    return a[i]\nIndexError: list index out of range\n"
-	for margin, class := range map[string]string{
-		"[10:00:01][r01] warn: ":  outcome.UnknownExit,
-		"[10:00:01][r01] FATAL: ": outcome.UserException,
-	} {
-		r := diagnosetest.Old(t, "10:00:00 6 peers connected\n"+of(margin, raised))
-		require.Equal(t, class, r.Class, margin)
-		if strings.HasSuffix(margin, "FATAL: ") {
-			namesRank(t, 1, r, margin)
+	for level, class := range map[string]string{"warn": outcome.UnknownExit, "WRN": outcome.UnknownExit, "FATAL": outcome.UserException} {
+		r := diagnosetest.Old(t, diagnosetest.Rounds(9, "[10:00:0{n}][r01] note: {n} peers are there\n")+of("[10:00:11][r01] "+level+": ", raised)+"[10:00:12][r01] note: all peers left\n")
+		require.Equal(t, class, r.Class, level)
+		if level == "FATAL" {
+			namesRank(t, 1, r, level)
 		}
 	}
 }
