@@ -69,12 +69,25 @@ func (j *job) placeSeries() {
 		}
 		series[key][n] = i
 	}
+	ofNodes := map[string]bool{} // by the key without the extension: a node's standard output and error have one name
 	for key, files := range series {
-		most, nodes := 0, false
 		for k, i := range files {
-			most, nodes = max(most, k), nodes || hasOtherRanks(j.files[i], k)
+			if hasOtherRanks(j.files[i], k) {
+				ofNodes[stem(key)] = true
+			}
 		}
-		if nodes || numberAtEnd(key) && slices.Contains(j.src.Files(), strings.TrimSuffix(key, ".*")) {
+	}
+	tasks := -1 // the highest of srun's tasks that is a rank
+	for _, f := range j.files {
+		for _, e := range f.Events {
+			if j.taskRank && len(e.Tasks) > 0 {
+				tasks = max(tasks, slices.Max(e.Tasks))
+			}
+		}
+	}
+	for key, files := range series {
+		most := slices.Max(slices.Collect(maps.Keys(files)))
+		if ofNodes[stem(key)] || tasks > most || numberAtEnd(key) && slices.Contains(j.src.Files(), strings.TrimSuffix(key, ".*")) {
 			continue // the files are nodes', or older parts of one log
 		}
 		if strings.Contains(key, "*/") && (len(folders) > 1 || !j.manyProcesses() || j.world > 0 && j.world != most+1) {
@@ -90,6 +103,9 @@ func (j *job) placeSeries() {
 		}
 	}
 }
+
+// stem returns a file's name without its extension.
+func stem(name string) string { return strings.TrimSuffix(name, path.Ext(name)) }
 
 // numberAtEnd reports whether files' names end with their number. So do ranks' "err.0" to "err.3", but
 // also the older parts of a log, "x.log.1" beside "x.log".

@@ -154,3 +154,34 @@ func TestTheNumberOnTheNodeNamesNoRank(t *testing.T) {
 	require.Nil(t, r.RootRank)
 	require.Contains(t, r.Summary, "`--tee 3`")
 }
+
+// Nodes' files are numbered, as srun's %n numbers them, and each node has one for its standard output and one for its standard error,
+// where the launcher reports.
+func TestTheTwoStreamsOfANode(t *testing.T) {
+	lost := diagnosetest.Raised(lostPeer)
+	full := diagnosetest.Raised("OSError: [Errno 28] No space left on device")
+	r := ofFolder(t, map[string]string{
+		"pulse_0.out": "loading\n" + lost + lost, "pulse_0.err": exitedWith("gpu1", 9, 0, 1),
+		"pulse_1.out": full + lost, "pulse_1.err": strings.Replace(exitedWith("gpu2", 9, 2, 3), "exitcode  : 9 (pid: 4713)", "exitcode  : 28 (pid: 4713)", 1),
+	})
+	require.Equal(t, outcome.DiskFull, r.Class)
+	require.NotNil(t, r.RootNode)
+	require.Equal(t, "gpu2", *r.RootNode)
+	namesRank(t, 2, r, "by its exit code")
+
+	r = ofFolder(t, map[string]string{
+		"pen_0.out": "loading\n", "pen_2.out": "loading\n", "pen_1.out": "loading\n",
+		"pen_3.out": of("[default1]:", diagnosetest.Raised("KeyError: 'final'")), "pen_3.err": strings.ReplaceAll(exitedWith("gpu4", 1, 7, 7), "local_rank: 0", "local_rank: 1"),
+	})
+	namesRank(t, 7, r, "a local rank's prefix")
+}
+
+// Files are numbered, and srun reports on more tasks than there are files: these are nodes'.
+func TestMoreTasksThanFiles(t *testing.T) {
+	raised := diagnosetest.Raised("KeyError: 'a'")
+	const one = "srun: error: gpu1: task 1: Exited with exit code 1\n"
+	for report, named := range map[string]bool{one: true, "srun: error: gpu2: tasks 2-3: Exited with exit code 1\n" + one: false} {
+		r := ofFolder(t, map[string]string{"pen_0.out": raised, "pen_1.out": diagnosetest.Raised(lostPeer), "slurm-7.out": report})
+		require.Equal(t, named, r.RootRank != nil && *r.RootRank == 0, report)
+	}
+}

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"maps"
 	"path"
 	"slices"
@@ -232,18 +233,18 @@ func (j *job) placeFiles() {
 		}
 	}
 	j.placeAttemptFolders()
-	// A node's files have the same first rank. A node's index gives it if nothing else does.
-	byNode := map[string]int{}
+	// A node's files have the same first rank, as have two that differ in their extensions. A node's index gives it if nothing else does.
+	byNode, nodeOf := map[string]int{}, func(i int) string { return cmp.Or(j.fileNode[i], stem(j.src.Logs[i].Name)) }
 	for i := range j.files {
-		if j.baseRank[i] >= 0 && j.fileNode[i] != "" {
-			byNode[j.fileNode[i]] = j.baseRank[i]
+		if j.baseRank[i] >= 0 {
+			byNode[nodeOf(i)] = j.baseRank[i]
 		}
 	}
 	for i := range j.files {
 		if j.baseRank[i] >= 0 {
 			continue
 		}
-		if b, ok := byNode[j.fileNode[i]]; ok {
+		if b, ok := byNode[nodeOf(i)]; ok {
 			j.baseRank[i] = b
 		} else if m := indexPath.FindStringSubmatch(path.Base(j.src.Logs[i].Name)); m != nil && j.perNode > 0 {
 			k, _ := strconv.Atoi(m[1])

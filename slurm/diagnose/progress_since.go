@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
@@ -47,17 +46,6 @@ func (j *job) progressSince(e *scan.Event) (most int) {
 		}
 	}
 	return most
-}
-
-// looped reports whether a process wrote lines of a loop, in whatever words, after an event that did not leave its module, and
-// nobody reports that a process failed. The ranks that share a log without prefixes may each finish a step.
-func (j *job) looped(e *scan.Event) bool {
-	rounds := j.files[e.File].RoundsBy[e.Tag] - e.Ran.Rounds
-	if rounds < scan.Enough || e.Agent || scan.EndsJob(e) || e.Weight >= pattern.Fact-1 || e.Outermost() || e.Kind == scan.Interrupt || j.deathSeen() {
-		return false
-	}
-	shared := e.Tag == logline.NoTag && j.fileRank[e.File] < 0 && j.manyProcesses()
-	return !shared || rounds >= scan.Enough*max(8, j.ranks())
 }
 
 // passedOnLate reports whether a report of an iteration behind an event in its file is dated before it: no later than a

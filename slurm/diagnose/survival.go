@@ -43,9 +43,6 @@ func (j *job) after(e *scan.Event) continuation {
 		}
 		return wentOn
 	}
-	if j.looped(e) {
-		return wentOn
-	}
 	late := e.Kind == scan.Interrupt && e.Fresh < scan.Enough && e.Outermost() // what it had written reached the log
 	if !late && !e.Agent && (!scan.EndsJob(e) || e.Kind != "") && e.Weight < pattern.Fact-1 && j.linesSinceEvents(e) >= scan.LongTail {
 		return wentOn

@@ -19,7 +19,6 @@ const keepFirst = 5
 // add keeps an event, within the quota of its class and rank.
 func (s *scanner) add(e *Event) {
 	e.File, e.Before, e.Rank, e.Ran = s.file, s.now, -1, s.Ran
-	e.Ran.Rounds, e.Ran.allRounds = s.RoundsBy[e.Tag], s.rounds
 	if e.Tag != logline.NoTag {
 		e.Ran.Phases = s.PhasesBy[e.Tag]
 	}

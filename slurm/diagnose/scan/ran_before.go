@@ -16,8 +16,6 @@ type ranBefore struct {
 	Programs  int // lines of programs that the script started
 	Sentences int // lines that do not look like a table, setting or echo
 	Tagged    int // lines that launchers label as a task's
-	Rounds    int // lines of a loop, in any words, of the same process
-	allRounds int // lines of loops
 }
 
 // logfmt begins the lines of programs that log names and values.

@@ -197,7 +197,7 @@ func (f *Facts) restartedByReports() {
 	}
 }
 
-// restartedBySteps records another attempt if different steps, or lines of a loop in any words, are written after torchelastic's agent
+// restartedBySteps records another attempt if different steps are reported after torchelastic's agent
 // reported the end of a process. The agent ends all its processes then, but ranks that do not know of
 // the death yet finish their step. The start of that attempt may be known already.
 func (f *Facts) restartedBySteps() {
@@ -211,10 +211,8 @@ func (f *Facts) restartedBySteps() {
 			steps[n] = true
 		}
 	}
-	failed := slices.IndexFunc(f.Events, func(e *Event) bool { return e.Off == f.Failed.Off })
-	again := len(steps) >= Enough || failed >= 0 && f.rounds-f.Events[failed].Ran.allRounds >= 2*Enough // in other words
 	known := slices.ContainsFunc(f.Starts[Restarted], func(m Mark) bool { return m.Off > f.Failed.Off })
-	if again && !known {
+	if len(steps) >= Enough && !known {
 		f.Starts[Restarted] = append(f.Starts[Restarted], Mark{Off: f.Failed.Off + 1, At: f.Failed.At})
 	}
 }

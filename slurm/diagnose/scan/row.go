@@ -39,10 +39,10 @@ func form32(t logline.Tag, text string) uint32 {
 	return h
 }
 
-// count counts a line by its form. One that tells of trouble is no round of a loop, however often it comes.
-func (f *Facts) count(t logline.Tag, text string, quiet bool) {
+// count counts a line by its form.
+func (f *Facts) count(t logline.Tag, text string) {
 	if f.rows == nil {
-		f.rows, f.RoundsBy = map[uint32]row{}, map[logline.Tag]int{}
+		f.rows = map[uint32]row{}
 	}
 	h := form32(t, text)
 	r, seen := f.rows[h]
@@ -62,10 +62,7 @@ func (f *Facts) count(t logline.Tag, text string, quiet bool) {
 	if r.times > oftenSaid && !r.tells && figure.MatchString(text) && !arrayRow.MatchString(text) { // an array is no loop
 		r.tells, r.works = true, ofWork.MatchString(text)
 	}
-	if f.rows[h] = r; r.tells && quiet && (f.RoundsBy[t] > 0 || len(f.RoundsBy) < 1<<14) {
-		f.rounds++
-		f.RoundsBy[t]++
-	}
+	f.rows[h] = r
 }
 
 // figure matches a number that is a value, not only an index.

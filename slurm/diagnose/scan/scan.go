@@ -115,7 +115,6 @@ type Facts struct {
 	Raised       map[int]int    // exceptions that ended a process, by the label of srun's task
 	rows         map[uint32]row // how often each form of line occurs
 	fresh        int            // forms that came up since the last line of a loop
-	rounds       int            // lines of a loop
 	between      [32]int        // how often so many of them came up between two lines of a loop
 	sequel       sequel         // what followed the last Ctrl-C
 	reports      bool           // the file has iterations or progress bars
@@ -151,7 +150,6 @@ type Facts struct {
 	bytes      int64
 	Ran        ranBefore           // counts at the end of the file
 	PhasesBy   map[logline.Tag]int // phases by tag
-	RoundsBy   map[logline.Tag]int // lines of a loop by tag
 	Reads      error
 	frame      logline.Frame
 }
@@ -339,7 +337,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 	s.losses.read(m, text, s.rows)
 	s.ends(m, text)
 	if h.Ask&pattern.AskProgress == 0 || !s.counted(t, text) {
-		s.count(t, text, len(h.Rows) == 0)
+		s.count(t, text)
 	}
 	if transfer.MatchString(text) {
 		s.drawn = drawn + 1

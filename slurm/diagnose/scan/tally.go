@@ -311,7 +311,7 @@ func (s *scanner) counted(t logline.Tag, text string) (bar bool) {
 		s.reported, s.reports = s.told, true
 		if c.of > 0 && c.n == c.of {
 			s.epochs.barAt = s.told
-			s.count(t, barName(text), false)
+			s.count(t, barName(text))
 			s.full.read(c.of, text)
 		} else {
 			s.drawn++ // the same bar will be drawn again on a line of its own

@@ -10,33 +10,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 )
 
-// A program says that something failed, and its loop goes on, in words that no rule knows; or a process fails.
-func TestALoopInAnyWordsGoesOn(t *testing.T) {
-	const (
-		loop = "V/0: window {n} rmse 0.9{n}\n"
-		full = "F/0: write to the object store failed: [Errno 28] No space left on device (mirror 1); using mirror 2\n"
-		left = "srun: error: gpu1: task 0: Exited with exit code 1\n"
-	)
-	caught := diagnosetest.RaisedIn("save", "OSError: [Errno 28] No space left on device")
-	five, two := diagnosetest.Rounds(5, loop), diagnosetest.Rounds(2, loop)
-	for name, c := range map[string]struct {
-		log    string
-		failed bool
-	}{
-		"a line amid the loop":      {five + full + five, false},
-		"an exception amid it":      {five + caught + five, false},
-		"two lines may be late":     {five + full + two, true},
-		"it left its module":        {five + diagnosetest.Raised("OSError: [Errno 28] No space left on device") + five, true},
-		"a process failed":          {five + full + five + left, true},
-		"each line tells of it":     {five + strings.Repeat(full, 9), true},
-		"other ranks end a step":    {"using world size: 8, data-parallel size: 8, tensor-model-parallel size: 1\n" + five + full + five, true},
-		"one rank's loop, prefixed": {of("[default1]:", five) + of("[default1]:", full) + of("[default1]:", five), false},
-		"another rank's loop":       {of("[default1]:", five) + of("[default0]:", full) + of("[default1]:", five), true},
-	} {
-		require.Equal(t, c.failed, diagnosetest.Old(t, c.log).Class == outcome.DiskFull, name)
-	}
-}
-
 // A traceback whose every line a logger wrote as a warning was caught.
 func TestATracebackLoggedAsAWarning(t *testing.T) {
 	const raised = "Traceback (most recent call last):\n  File \"/w/data.py\", line 61, in fetch\n    return a[i]\nIndexError: list index out of range\n"
