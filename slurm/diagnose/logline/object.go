@@ -3,7 +3,6 @@ package logline
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -17,11 +16,8 @@ func Object(line string) (entry map[string]any, ok bool) {
 	return entry, ok
 }
 
-// levelNames are the names of structured loggers' field for a record's level, levels its values where it has another name.
-var (
-	levelNames = []string{"level", "levelname", "lvl", "severity"}
-	levels     = []string{"trace", "debug", "info", "notice", "warn", "warning", "error", "critical", "fatal"}
-)
+// levelNames are the names of structured loggers' field for a record's level.
+var levelNames = []string{"level", "levelname", "lvl", "severity", "sev", "loglevel", "log_level"}
 
 // Level returns the level in a structured logger's record, or the empty string: a collector adds none to what a program says.
 func Level(entry map[string]any) string {
@@ -31,11 +27,6 @@ func Level(entry map[string]any) string {
 			return v
 		case float64:
 			return fmt.Sprint(v)
-		}
-	}
-	for _, v := range entry {
-		if s, _ := v.(string); slices.Contains(levels, strings.ToLower(s)) {
-			return s
 		}
 	}
 	return ""

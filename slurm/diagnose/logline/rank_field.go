@@ -17,11 +17,11 @@ const (
 )
 
 // rankField matches a rank's field at the beginning of a record, behind times, levels and names of hosts, loggers and source
-// files, in three forms: in brackets, "[Rank 2/8 @ gpu1] ", "| rank=2 |", "[r02] "; with a mark behind it, "rank 2: ", "rank 2 on gpu1: ", "进程 2> "; and
+// files, in three forms: in brackets, "[Rank 2/8 @ gpu1] ", "| rank=2 |"; with a mark behind it, "rank 2: ", "rank 2 on gpu1: ", "进程 2> "; and
 // with one before its number or in glog's head, "rank=2 ", "E1127 20:38:30.123 rank2 train.py:33] ".
-var rankField = lazy.On("rank|Rank|RANK|进程|[r", `^(?:(?:\[[^\]\[]{0,60}\]|[\d:.,TZ/+-]+|[IWEFC](?: ?\d{4})?\b|(?i:info|warn(?:ing)?|error|critical|fatal|debug|exception)\b|`+
+var rankField = lazy.On("rank|Rank|RANK|进程", `^(?:(?:\[[^\]\[]{0,60}\]|[\d:.,TZ/+-]+|[IWEFC](?: ?\d{4})?\b|(?i:info|warn(?:ing)?|error|critical|fatal|debug|exception)\b|`+
 	`[\w./-]{1,60}(?::\w+)*[:|\]]|[|:-])[ :-]*){0,8}?`+
-	`(?:[\[(<{|] ?(?:[\w.-]{1,40}[ :,])?(?:`+rankWord+`|\br)[ :=_#-]{0,2}(\d{1,6})(?: ?(?:/|of) ?(\d{1,6}))?(?:[ ,;@][^\])>}|]{0,40})? ?[\])>}|]:? ?`+
+	`(?:[\[(<{|] ?(?:[\w.-]{1,40}[ :,])?`+rankWord+`[ :=_#-]{0,2}(\d{1,6})(?: ?(?:/|of) ?(\d{1,6}))?(?:[ ,;@][^\])>}|]{0,40})? ?[\])>}|]:? ?`+
 	`|`+rankWord+`[ :=_-]?(\d{1,6})(?: ?(?:/|of) ?(\d{1,6}))?(?: on [\w.-]{1,60})? ?(?:[:：|>] ?|- )`+
 	`|`+rankWord+`(?:[:=](\d{1,6}) | ?(\d{1,6}) [\w.]+:\d+\] ))`)
 
