@@ -413,7 +413,10 @@ func (j *job) splitAttempts() {
 				if before, sure = j.beforeStart(e, first); before && !sure {
 					j.unsure = append(j.unsure, e)
 				}
-				if before && first == nil {
+				switch {
+				case before && e.Agent && e.Exit != 0:
+					first = &scan.Event{} // what follows a launcher's report is of the next attempt
+				case before && first == nil:
 					first = e
 				}
 			}
@@ -442,7 +445,7 @@ func (j *job) splitAttempts() {
 
 // beforeStart reports whether an event in a file without start lines belongs to an earlier attempt. If
 // the times around the event belong to one attempt each, the file's first failure belongs to the earlier one: all events
-// between the same two times.
+// between the same two times up to a launcher's report.
 func (j *job) beforeStart(e, first *scan.Event) (before, sure bool) {
 	from := j.from.Add(-skew)
 	switch {

@@ -58,4 +58,12 @@ func TestANodeWhoseLogIsQuietAfterARestart(t *testing.T) {
 	})
 	require.Equal(t, outcome.Success, r.Class, r.RootLine)
 	require.Equal(t, 2, r.Attempts)
+
+	again := of("[default1]:", diagnosetest.Raised("KeyError: 'tokens'")) + report
+	r = ofFolder(t, map[string]string{
+		"n_0.out": started + diagnosetest.Rounds(8, steps) + lost + report + later.Replace(started+diagnosetest.Rounds(9, steps)) + lost + report,
+		"n_1.out": "[default1]:2026-11-28 07:06:52,926 WARNING the queue ran dry once\n" + of("[default0]:", diagnosetest.Raised("RuntimeError: stream closed by remote end")) +
+			lost + report + again + "[default1]:2026-11-28 07:07:14,478 WARNING the queue ran dry once\n",
+	})
+	require.Contains(t, r.RootLine, "KeyError", "the second attempt failed, too")
 }
