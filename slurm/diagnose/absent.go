@@ -13,6 +13,9 @@ type launcher struct{ file, task int }
 // srun is the launcher of ranks that are its tasks.
 var srun = launcher{-1, -1}
 
+// Logs may claim any number of ranks. No job has more, and no node more of them.
+const mostRanks, mostLocals = 1 << 17, 1 << 10
+
 // A process is what a launcher tells of a rank: that it left by itself, that it was told to end, or nothing.
 type process struct{ left, told bool }
 
@@ -102,21 +105,22 @@ func (j *job) rollCalls(live []*scan.Event) map[launcher]*rollCall {
 	per, firsts := j.mostLocal()+1, map[int]bool{} // nodes may have fewer processes than another one
 	for _, f := range j.files {
 		for _, e := range f.Elastic {
-			firsts[e.Rank-e.Local] = e.Rank >= 0 && e.Local >= 0 || firsts[e.Rank-e.Local]
+			firsts[e.Rank-e.Local] = true
 		}
 	}
 	for i, f := range j.files {
 		for _, e := range f.Elastic {
-			if e.Rank < 0 || e.Local < 0 {
+			if e.Local < 0 || e.Rank < e.Local {
 				continue
 			}
 			c, first := of(launcher{i, e.Task}), e.Rank-e.Local
-			for r := first; r < first+max(per, launchedBy(f)) && (r == first || !firsts[r]) && (j.world == 0 || r < j.world); r++ {
-				if c.of[r] == nil {
-					c.of[r], seen[r] = &process{}, true
+			for r := first; r < first+min(max(per, launchedBy(f)), mostLocals); r++ {
+				if c.of[r] != nil || r > first && (firsts[r] || j.world > 0 && r >= j.world) {
+					break
 				}
+				c.of[r], seen[r] = &process{}, true
 			}
-			if c.of[e.Rank] == nil { // beyond what the job is said to have
+			if c.of[e.Rank] == nil { // more than another one shows
 				c.of[e.Rank], seen[e.Rank] = &process{}, true
 			}
 			c.of[e.Rank].report(e.Exit)
@@ -141,7 +145,7 @@ func (j *job) rollCalls(live []*scan.Event) map[launcher]*rollCall {
 		}
 	}
 	for _, c := range all {
-		for r := range j.ranks() {
+		for r := range min(j.ranks(), mostRanks) {
 			if len(all) == 1 && c.of[r] == nil { // the only launcher has all ranks
 				c.of[r] = &process{}
 			}

@@ -176,3 +176,15 @@ func TestManyProcessesThatWereToldToEnd(t *testing.T) {
 	require.Equal(t, outcome.UnknownExit, r.Class, r.RootLine)
 	namesRank(t, 9, r, r.RootLine)
 }
+
+// A log claims more ranks than any job has.
+func TestClaimsOfMoreRanksThanThereAre(t *testing.T) {
+	for name, claim := range map[string]string{
+		"the world":      "using world size: 999999999, data-parallel size: 1, tensor-model-parallel size: 1\n" + exitedWith("gpu1", 1, 0, 0),
+		"a local rank":   strings.Replace(exitedWith("gpu1", 1, 999999, 999999), "local_rank: 0", "local_rank: 999999", 1),
+		"a higher local": strings.Replace(exitedWith("gpu1", 1, 3, 3), "local_rank: 0", "local_rank: 999999", 1),
+	} {
+		r := diagnosetest.Text(t, of("[rank1]: ", diagnosetest.Raised(lostPeer))+of("[rank2]: ", diagnosetest.Raised(lostPeer))+claim)
+		require.True(t, r.RootRank == nil || *r.RootRank >= 0, name)
+	}
+}
