@@ -146,7 +146,8 @@ func (f *Facts) Ending() (e Ending) {
 			// With "set -x", a shell shows the script's next command when the one before it has returned.
 			case strings.HasPrefix(text, "+ ") && !leavesFailed.MatchString(text) && f.reachedTotal():
 				return Ending{Said: true, Sure: true}
-			case closes(text) && !(e.Counted && !e.Full && f.inRow(m.Tag, line)), f.clockedIn > 0 && f.told-f.clockedIn > Farewell && onlyTime.MatchString(text),
+			case closes(text) && !(e.Counted && !e.Full && f.inRow(m.Tag, line)),
+				f.clockedIn > 0 && f.told-f.clockedIn > Farewell && onlyTime.MatchString(text),
 				k > 0 && noneFailed.MatchString(text) && somePassed.MatchString(last[k-1].Text),
 				(score.MatchString(text) && !tellsOfRound(text) && !(e.Short && soFar.MatchString(text)) || timeTaken.MatchString(text)) &&
 					!f.repeats(m, line) && !f.inRow(m.Tag, line):
