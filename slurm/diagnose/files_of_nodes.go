@@ -4,29 +4,19 @@ package diagnose
 // have the reports of other nodes: then each node writes files of its own, whatever their names are. Its standard output and
 // error may be two, which differ in their extensions.
 func (j *job) placeByReports() {
-	nodes, of := map[string]struct{}{}, make([]string, len(j.files))
+	nodes, byStem := map[string]struct{}{}, map[string]string{}
 	for i, f := range j.files {
 		hosts := map[string]struct{}{}
 		for _, e := range f.Elastic {
 			if e.Host != "" {
-				hosts[e.Host], of[i] = struct{}{}, e.Host
+				hosts[e.Host], nodes[e.Host], byStem[stem(j.src.Logs[i].Name)] = struct{}{}, struct{}{}, e.Host
 			}
 		}
-		switch len(hosts) {
-		case 0:
-		case 1:
-			nodes[of[i]] = struct{}{}
-		default:
+		if len(hosts) > 1 {
 			return // a file of several nodes
 		}
 	}
-	byStem := map[string]string{}
-	for i, node := range of {
-		if node != "" {
-			byStem[stem(j.src.Logs[i].Name)] = node
-		}
-	}
-	for i := range of {
+	for i := range j.files {
 		if len(nodes) > 1 && j.fileNode[i] == "" {
 			j.fileNode[i] = byStem[stem(j.src.Logs[i].Name)]
 		}
