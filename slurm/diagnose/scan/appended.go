@@ -26,8 +26,10 @@ type opening struct {
 	since  int       // sentences so far
 	over   bool      // its process has ended
 	raised bool      // it raised an exception, after which its process may have ended
-	next   int       // which of forms would come next, where some came again, one after the other
+	next   int       // which of forms would come next, where some came again, in their order
 	from   int       // the first of these
+	met    int       // how many did
+	others int       // lines since the last of these
 	again  Mark      // where they began to
 	looked int       // untagged lines before the first step
 	at     time.Time // of the first of them
@@ -37,8 +39,11 @@ type opening struct {
 }
 
 // said32 hashes a sentence: without any digits, and without those before its first
-// letter, which tell the time.
-type said32 struct{ loose, exact uint32 }
+// letter, which tell the time. It may be said twice, one right after the other.
+type said32 struct {
+	loose, exact uint32
+	twice        bool
+}
 
 // opened is how much of a sentence is compared.
 func opened(text string) string { return text[:min(len(text), 160)] }
@@ -103,12 +108,22 @@ func (s *scanner) begins(text string, off int64) {
 	}
 	o.since++
 	failed := o.raised && len(s.Starts[Restarted]) == 0 && (s.Failed == nil || s.Failed.Off <= s.lastStart) // and no launcher starts it again
-	if o.next > 0 && o.next < len(o.forms) && exactOf(text) == o.forms[o.next].exact {
-		// After the words of an end or an exception two lines are enough.
-		if o.next++; o.next-o.from >= enoughAgain || o.from > 0 && o.next-o.from >= enoughAfter || s.whole != nil || failed {
-			s.another(o.again)
+	if o.next > 0 {
+		exact := exactOf(text)
+		switch k := slices.IndexFunc(o.forms[o.next:], func(f said32) bool { return f.exact == exact }); {
+		case exact == o.forms[o.next-1].exact:
+			return // it is said twice
+		case k >= 0:
+			o.next, o.met, o.others = o.next+k+1, o.met+1, 0
+			// After the words of an end or an exception two lines are enough.
+			if o.met >= enoughAgain || o.from > 0 && o.met >= enoughAfter || s.whole != nil || failed {
+				s.another(o.again)
+			}
+			return
+		case o.others < openingLines && !slices.ContainsFunc(o.forms, func(f said32) bool { return f.loose == loose }):
+			o.others++ // it does something otherwise
+			return
 		}
-		return
 	}
 	o.next = 0
 	for i, f := range o.forms {
@@ -118,10 +133,13 @@ func (s *scanner) begins(text string, off int64) {
 			s.another(Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag})
 			return
 		case i == 0 && (o.since > 2*openingLines || s.whole != nil || failed || s.now.Sub(o.at) > apart) && f.exact == exactOf(text):
-			o.next, o.from, o.again = 1, 0, Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag}
+			o.next, o.from, o.met, o.others, o.again = 1, 0, 1, 0, Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag}
 			return
 		case i > 0 && s.Failed != nil && s.Failed.Off > s.lastStart && f.exact == exactOf(text): // a loop begins behind the script's first lines
-			o.next, o.from, o.again = i+1, i, Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag}
+			o.next, o.from, o.met, o.others, o.again = i+1, i, 1, 0, Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag}
+			return
+		case o.since <= 2*openingLines && i > 0 && i == len(o.forms)-1 && !f.twice && f.exact == exactOf(text):
+			o.forms[i].twice = true
 			return
 		case o.since <= 2*openingLines: // several ranks say it, or one does again and again
 			o.forms = append(o.forms[:i], o.forms[i+1:]...)
@@ -133,7 +151,7 @@ func (s *scanner) begins(text string, off int64) {
 	}
 	if o.since <= openingLines && !o.over && !o.raised && !fails.MatchString(text) &&
 		pattern.FormOf(text) < pattern.Inert && !tallyForm.MatchString(text) && !strings.Contains(text, python.Header) {
-		o.forms = append(o.forms, said32{loose, exactOf(text)})
+		o.forms = append(o.forms, said32{loose: loose, exact: exactOf(text)})
 	}
 }
 

@@ -366,7 +366,7 @@ func (s *scanner) allDone(t logline.Tag, text string, off int64, h pattern.Hits)
 	if h.Ask&pattern.AskWhole == 0 || s.trap.ran(s.told) {
 		return
 	}
-	if fitted.MatchString(text) {
+	if fitted.MatchString(message(text)) {
 		s.fitted = s.told
 	}
 	if partDone.MatchString(text) && s.rows[form32(t, text)].times > 1 {

@@ -66,6 +66,7 @@ func TestWhichFirstLinesComeAgain(t *testing.T) {
 	begin, failed, synced := opensRun+opensMore, diagnosetest.Raised("KeyError: 'a'"), "wandb: Synced 5 W&B file(s)\n"
 	lines := strings.SplitAfter(begin, "\n")
 	upTo := func(n int) string { return strings.Join(lines[:n], "") }
+	others := func(n int) string { return diagnosetest.Rounds(n, "Another part of it: {n}\n") }
 	soon := func(n int) string { return strings.Repeat("an epoch is over and the next one begins\n", n) }
 	for name, c := range map[string]struct {
 		log  string
@@ -75,7 +76,14 @@ func TestWhichFirstLinesComeAgain(t *testing.T) {
 		"three, and no end":                          {begin + later + upTo(3) + own, 0},
 		"four with another number":                   {begin + later + strings.Replace(begin, "900", "901", 1) + own, 0},
 		"four with another number in the first":      {begin + later + strings.Replace(upTo(4), "run 7", "run 8", 1) + own, 0},
-		"four with another line between":             {begin + later + upTo(2) + "The cache is warm\n" + lines[2] + lines[3] + own, 0},
+		"four with another line between":             {begin + later + upTo(2) + "The cache is warm\n" + lines[2] + lines[3] + own, 1},
+		"four with twelve other lines between":       {begin + later + upTo(2) + others(12) + lines[2] + lines[3] + own, 1},
+		"four with thirteen":                         {begin + later + upTo(2) + others(13) + lines[2] + lines[3] + own, 0},
+		"four of five":                               {begin + later + upTo(2) + lines[3] + lines[4] + own, 1},
+		"four in another order":                      {begin + later + upTo(2) + lines[4] + lines[3] + lines[2] + own, 0},
+		"five, of which one is said twice":           {upTo(2) + lines[2] + upTo(5)[len(upTo(2)):] + later + upTo(2) + lines[2] + lines[2] + own, 0},
+		"the same, and one more":                     {upTo(3) + upTo(5)[len(upTo(2)):] + later + upTo(3) + upTo(4)[len(upTo(2)):] + own, 1},
+		"one is said three times at first":           {upTo(3) + lines[2] + lines[2] + upTo(5)[len(upTo(3)):] + later + upTo(4) + own, 0},
 		"four, after 19 lines":                       {begin + soon(19) + upTo(4) + own, 1},
 		"four, after 18 lines":                       {begin + soon(18) + upTo(4) + own, 0},
 		"two after the word that all is done":        {begin + done + upTo(2) + own, 1},
