@@ -350,6 +350,7 @@ var whole = lazy.New(`(?i)^` + levelled + `(?:` +
 	`|(?:finished|completed) (?:pre-?)?` + wholeRun +
 	`|finished after \d[\d,]* \w+` +
 	`|end(?:ed)?(?: of)? training` +
+	`|reached (?:the )?(?:--)?max(?:imum)?[ _-](?:time|seconds|minutes|hours|epochs|iter(?:ation)?s|steps|updates|tokens|samples)\b[^,;]*[,;] stopp(?:ing|ed)` +
 	`|stop(?:ped)? training` +
 	`)(?: successfully)?[^\w/]*(?:$|[.!:|]|(?:in|after|at) \d|\w+ (?:saved|written)\b)` +
 	`|^Job ['"]?[\w./:-]+['"]? succeeded\W*$` + // Ray, about a job that it ran
@@ -419,7 +420,7 @@ var soFar = lazy.New(`(?i)\b(?:best|improved)\b`)
 const measure = `(?:accuracy|acc|precision|recall|f1(?:[ _-]?\w+)?|bleu(?:[ _-]score)?|perplexity|ppl)`
 
 // score matches the measures of a completed evaluation.
-var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}` + measure + ` *[=:] *-?[\d.]+%?\W*$` +
+var score = lazy.New(`(?i)^\W*(?:[\w@-]+[ _]){0,4}` + measure + ` *[=:]{1,2} *-?[\d.]+%?\W*$` +
 	`|(?i)^(?:[\w /()@-]{1,40}[=:] *-?[\d.]+(?:e[+-]?\d+)?%?[\s,;|]+){0,11}[\w /()@-]{0,30}\b` + measure + `[=:] *-?[\d.]+%?\W*$` +
 	`|^weighted avg(?: +[\d.]+){3} +\d+$` + // scikit-learn's report on a classification
 	`|^\S* ?.*(?:准确率|精度|召回率|得分) *[=:：] *[\d.]+%?(?: ?± ?[\d.]+)?$`)
@@ -490,9 +491,6 @@ func (s *scanner) ends(m Mark, text string) {
 
 // drawnRow reports whether a line is a row of a table or of an array.
 func drawnRow(text string) bool { return framed(text) || arrayRow.MatchString(text) }
-
-// arrayRow matches a row of an array as NumPy prints it.
-var arrayRow = lazy.New(`^\s*\[+[\d\s.,e+-]+\]*$`)
 
 // framed reports whether a line is a row or a rule of a table.
 func framed(text string) bool {

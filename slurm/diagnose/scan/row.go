@@ -171,3 +171,6 @@ func (f *Facts) inRow(t logline.Tag, text string) bool {
 	}
 	return r.times >= oftenSaid && others >= max(gaps, Farewell)
 }
+
+// arrayRow matches a row of an array as NumPy and PyTorch print it, or the dots for rows that they leave out.
+var arrayRow = lazy.On("[|...,", `^\s*(?:\[+[\d\s.,e+-]+\]*[,)]*|\.\.\.,)$`)
