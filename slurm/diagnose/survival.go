@@ -469,7 +469,7 @@ func (j *job) launched(live []*scan.Event) bool {
 }
 
 // scriptLine matches the beginnings of errors of shells, commands, environment modules and conda.
-var scriptLine = lazy.New(`^(?:\S*/)?[\w.+-]+: |^Lmod |[Mm]odulefile|^Command'?NotFound|^Environment\w+NotFound|conda (?:activate|init)`)
+var scriptLine = lazy.New(`^(?:\S*/)?[\w.+-]+: |^Lmod |[Mm]odulefile|^Command'?NotFound|^Environment\w+NotFound|^Could not find conda environment: |conda (?:activate|init)`)
 
 // condaError matches the names of conda's own errors. They look like Python's but come from a command
 // of the script.

@@ -44,7 +44,8 @@ var storagePatterns = []pattern{
 
 	{outcome.DiskFull, Specific + 5, oneOf("no space left on device|disk quota exceeded|quota exceeded|errno 28]|errno 122]|enospc|edquot|file write failed" +
 		"|streamwriter failed writing|disk full|disk is full|no free space|not enough free disk|not enough disk|insufficient disk|out of disk" +
-		"|out of inodes|no inodes|file system is full|filesystem is full|over quota|insufficient space|unexpected pos "), ``},
+		"|out of inodes|no inodes|file system is full|filesystem is full|over quota|insufficient space"), ``},
+	{outcome.DiskFull, Specific - 6, oneOf("unexpected pos "), ``}, // PyTorch's writer, as it is closed after a write that failed
 	// NumPy and Torch report an incomplete write.
 	{
 		outcome.DiskFull, Specific + 5, oneOf(" requested and | blocks instead of "),

@@ -396,7 +396,8 @@ var refinements = []refinement{
 	{outcome.UserException, pattern.Generic, lazy.New(`FileNotFoundError$`), nil, []string{"save", "_save", "save_checkpoint", "_save_checkpoint", "_open_zipfile_writer", "rmtree"}, true},
 	{ // A name that says so outweighs folders named after the data.
 		outcome.CheckpointLoad, pattern.Specific + 4, lazy.New(`FileNotFoundError$`),
-		lazy.New(`(?i)^[^>]*(?:(?:checkpoint|ckpt|snapshot)[^/'".]*(?:\.(?:pth?|pkl|pickle|bin|h5|hdf5|np[yz]|tar|zip|txt))?|pytorch_model[\w-]*\.bin)['"]?$`), nil, false,
+		lazy.New(`(?i)^[^>]*(?:(?:checkpoint|ckpt|snapshot)[^/'".]*(?:\.(?:pth?|pkl|pickle|bin|h5|hdf5|np[yz]|tar|zip|txt))?|pytorch_model[\w-]*\.bin` +
+			`|\b(?:checkpoint-\d+|iter_\d{7}|global_step\d+)/[^'"]+)['"]?$`), nil, false,
 	},
 	{outcome.CheckpointLoad, pattern.Specific - 2, lazy.New(`FileNotFoundError$`), lazy.New(`(?i)\.(?:pth?|pth\.tar|ckpt|safetensors)['"]?$`), nil, false},
 	{

@@ -205,6 +205,8 @@ func TestEveryRefinementHasAnException(t *testing.T) {
 		{"FileNotFoundError", "[Errno 2] No such file or directory: '/w/vit.pt'", nil, outcome.CheckpointLoad, pattern.Specific - 2},
 		{"FileNotFoundError", "[Errno 2] No such file or directory: '/w/a-dataset/net-snapshot-0042.pkl'", nil, outcome.CheckpointLoad, pattern.Specific + 4},
 		{"FileNotFoundError", "[Errno 2] No such file or directory: '/w/out/checkpoint-600'", nil, outcome.CheckpointLoad, pattern.Specific + 4},
+		{"FileNotFoundError", "[Errno 2] No such file or directory: 'out/checkpoint-600/trainer_state.json'", nil, outcome.CheckpointLoad, pattern.Specific + 4},
+		{"FileNotFoundError", "[Errno 2] No such file or directory: 'out/iter_0000500/common.pt'", nil, outcome.CheckpointLoad, pattern.Specific + 4},
 		{"FileNotFoundError", "[Errno 2] No such file or directory: '/w/tmp-checkpoint-600' -> '/w/checkpoint-600'", nil, outcome.UserException, pattern.Generic},
 		{"FileNotFoundError", "[Errno 2] No such file or directory: '/w/checkpoint-400'", []string{"/v/shutil.py:rmtree"}, outcome.UserException, pattern.Generic},
 		{"FileNotFoundError", "[Errno 2] No such file or directory: '/w/checkpoints/plan.yaml'", nil, outcome.UserException, pattern.Generic},
