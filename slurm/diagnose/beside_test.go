@@ -184,6 +184,6 @@ func TestWhichFilesDecideHowTheJobEnded(t *testing.T) {
 	} {
 		j := newJob(sourceOf("x", "y"), []*scan.Facts{{Last: []scan.Mark{c.first}}, {Last: []scan.Mark{c.second}}}, Context{})
 		j.old = []bool{c.old, false}
-		require.Equal(t, c.ends, j.readsWell(), name)
+		require.Equal(t, c.ends, j.readsWell(-1), name)
 	}
 }

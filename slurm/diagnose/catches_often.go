@@ -1,6 +1,8 @@
 package diagnose
 
 import (
+	"slices"
+
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
@@ -31,4 +33,17 @@ func (j *job) catchesOften(e *scan.Event) bool {
 		return false
 	}
 	return last != e || j.files[e.File].WentOnAsBefore(e.Off)
+}
+
+// skips reports whether a rank with a log of its own says each time that it goes on after the same exception, which it raised
+// several times, and the other logs end as those of a job that completed.
+func (j *job) skips(e *scan.Event) bool {
+	if !e.Doubted || e.Outermost() || j.fileRank[e.File] < 0 || j.deathSeen() || j.slurmFailed() {
+		return false
+	}
+	frame, _ := e.Stack.Innermost()
+	return slices.ContainsFunc(j.events, func(o *scan.Event) bool {
+		of, _ := o.Stack.Innermost()
+		return o.File == e.File && o.Doubted && o.Kind == e.Kind && of == frame && o.Caught >= scan.Enough
+	}) && j.readsWell(e.File)
 }

@@ -2,12 +2,12 @@ package diagnose
 
 import "github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 
-// readsWell reports whether the last lines of the logs are those of a program that completed: they say
+// readsWell reports whether the last lines of the logs, but for one file, are those of a program that completed: they say
 // so, or a counter reached its end.
-func (j *job) readsWell() bool {
+func (j *job) readsWell(but int) bool {
 	var all scan.Ending
 	for i, f := range j.files {
-		if j.old[i] {
+		if j.old[i] || i == but {
 			continue
 		}
 		e := f.Ending()

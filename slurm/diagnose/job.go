@@ -59,7 +59,7 @@ type job struct {
 
 func newJob(src logfile.Source, files []*scan.Facts, c Context) *job {
 	j := &job{src: src, files: files, given: c, nodes: map[string]int{}, args: map[string]string{}, nccl: map[int]*scan.NCCLRank{}}
-	j.ranks, j.endsWell, j.lastReports = sync.OnceValue(j.countRanks), sync.OnceValue(j.readsWell), sync.OnceValue(j.readLastReports)
+	j.ranks, j.endsWell, j.lastReports = sync.OnceValue(j.countRanks), sync.OnceValue(func() bool { return j.readsWell(-1) }), sync.OnceValue(j.readLastReports)
 	j.pace = sync.OnceValues(j.readPace)
 	for i, f := range files {
 		maps.Copy(j.args, f.Args)

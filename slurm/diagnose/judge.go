@@ -126,14 +126,10 @@ func (j *job) firstCause(live []*scan.Event) (verdict, bool) {
 func (j *job) firstDoubtfulCause(live []*scan.Event) (verdict, bool) {
 	_, unsure := j.possibleCauses(live)
 	running, known := j.given.running()
-	switch {
-	case j.deathSeen():
-	case known && running, j.succeeded():
+	if !j.deathSeen() && (known && running || j.succeeded()) {
 		return verdict{}, false
-	case j.endsWell() && !j.slurmFailed():
-		unsure = slices.DeleteFunc(unsure, func(e *scan.Event) bool { return e.Doubted && !e.Outermost() })
 	}
-	return j.earliest(unsure, live)
+	return j.earliest(slices.DeleteFunc(unsure, j.skips), live)
 }
 
 // earliest chooses between causes: the earliest wins, and of those that are close in time the one that

@@ -30,6 +30,7 @@ type opening struct {
 	from   int       // the first of these
 	met    int       // how many did
 	others int       // lines since the last of these
+	twice  bool      // the last of these was said twice
 	again  Mark      // where they began to
 	looked int       // untagged lines before the first step
 	at     time.Time // of the first of them
@@ -96,7 +97,7 @@ func (s *scanner) begins(text string, off int64) {
 	if c := word0(text); len(text) < leastOpening || !logline.Digit(c) && (c < 'A' || c > 'z') && c < 0x80 {
 		return
 	}
-	if onlyTime.MatchString(text) || pattern.AgentLine(text) || ofTorch.MatchString(text) || Complaint.MatchString(text) {
+	if onlyTime.MatchString(text) || pattern.AgentLine(text) || ofTorch.MatchString(text) || libraryLog.MatchString(text) || Complaint.MatchString(text) {
 		return
 	}
 	st := s.streams[logline.NoTag]
@@ -112,16 +113,20 @@ func (s *scanner) begins(text string, off int64) {
 		exact := exactOf(text)
 		switch k := slices.IndexFunc(o.forms[o.next:], func(f said32) bool { return f.exact == exact }); {
 		case exact == o.forms[o.next-1].exact:
-			return // it is said twice
-		case k >= 0:
-			o.next, o.met, o.others = o.next+k+1, o.met+1, 0
+			if !o.forms[o.next-1].twice || o.twice {
+				o.next = 0 // several ranks say it
+			}
+			o.twice = true
+			return
+		case k == 0, k > 0 && !o.raised:
+			o.next, o.met, o.others, o.twice = o.next+k+1, o.met+1, 0, false
 			// After the words of an end or an exception two lines are enough.
 			if o.met >= enoughAgain || o.from > 0 && o.met >= enoughAfter || s.whole != nil || failed {
 				s.another(o.again)
 			}
 			return
-		case o.others < openingLines && !slices.ContainsFunc(o.forms, func(f said32) bool { return f.loose == loose }):
-			o.others++ // it does something otherwise
+		case o.others < openingLines && !o.raised && !slices.ContainsFunc(o.forms, func(f said32) bool { return f.loose == loose }):
+			o.others++ // it does something otherwise; after an exception it may be another rank that begins late
 			return
 		}
 	}
@@ -133,10 +138,10 @@ func (s *scanner) begins(text string, off int64) {
 			s.another(Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag})
 			return
 		case i == 0 && (o.since > 2*openingLines || s.whole != nil || failed || s.now.Sub(o.at) > apart) && f.exact == exactOf(text):
-			o.next, o.from, o.met, o.others, o.again = 1, 0, 1, 0, Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag}
+			o.next, o.from, o.met, o.others, o.twice, o.again = 1, 0, 1, 0, false, Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag}
 			return
 		case i > 0 && s.Failed != nil && s.Failed.Off > s.lastStart && f.exact == exactOf(text): // a loop begins behind the script's first lines
-			o.next, o.from, o.met, o.others, o.again = i+1, i, 1, 0, Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag}
+			o.next, o.from, o.met, o.others, o.twice, o.again = i+1, i, 1, 0, false, Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag}
 			return
 		case o.since <= 2*openingLines && i > 0 && i == len(o.forms)-1 && !f.twice && f.exact == exactOf(text):
 			o.forms[i].twice = true

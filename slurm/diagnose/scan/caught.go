@@ -30,7 +30,7 @@ func (s *scanner) catches(e *Event) {
 	switch {
 	case !seen && len(s.caught) >= manyRows:
 		return
-	case seen && s.Ran.Sentences > c.sentences:
+	case seen && (s.Ran.Sentences > c.sentences || e.Doubted): // or a line of a logger that announces it
 		c.times++
 	default:
 		c.times = 0

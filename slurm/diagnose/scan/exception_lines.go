@@ -102,8 +102,6 @@ func (s *scanner) raise(st *stream, e *Event) {
 			st.ignored--
 			s.unsay(e.Tag, st.openedAt)
 			s.leftByWorkers(e)
-		case e.Doubted && !e.Outermost():
-			s.unsay(e.Tag, st.openedAt)
 		}
 	}
 	if strings.HasPrefix(e.message, Interrupt) {
