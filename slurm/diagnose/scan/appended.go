@@ -118,15 +118,15 @@ func (s *scanner) begins(text string, off int64) {
 			}
 			o.twice = true
 			return
-		case k == 0, k > 0 && !o.raised:
+		case k == 0, k > 0 && !s.metFailure():
 			o.next, o.met, o.others, o.twice = o.next+k+1, o.met+1, 0, false
 			// After the words of an end or an exception two lines are enough.
 			if o.met >= enoughAgain || o.from > 0 && o.met >= enoughAfter || s.whole != nil || failed {
 				s.another(o.again)
 			}
 			return
-		case o.others < openingLines && !o.raised && !slices.ContainsFunc(o.forms, func(f said32) bool { return f.loose == loose }):
-			o.others++ // it does something otherwise; after an exception it may be another rank that begins late
+		case o.others < openingLines && !s.metFailure() && !slices.ContainsFunc(o.forms, func(f said32) bool { return f.loose == loose }):
+			o.others++ // it does something otherwise; after what went wrong it may be another rank's, or the next part's
 			return
 		}
 	}
@@ -185,6 +185,11 @@ func (s *scanner) beginsOver(text string, loose uint32, m Mark) {
 			s.lastStart, s.counts, o.back = m.Off, map[quota]int{}, nil
 		}
 	}
+}
+
+// metFailure reports whether the run has an event that may be a failure.
+func (s *scanner) metFailure() bool {
+	return slices.ContainsFunc(s.Events, func(e *Event) bool { return e.Off >= s.lastStart && e.Counts() })
 }
 
 // stepped reports whether a step was reported.

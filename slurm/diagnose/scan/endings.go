@@ -350,7 +350,7 @@ var whole = lazy.New(`(?i)^` + levelled + `(?:` +
 	`|(?:finished|completed) (?:pre-?)?` + wholeRun +
 	`|finished after \d[\d,]* \w+` +
 	`|end(?:ed)?(?: of)? training` +
-	`|reached (?:the )?(?:--)?max(?:imum)?[ _-](?:time|seconds|minutes|hours|epochs|iter(?:ation)?s|steps|updates|tokens|samples)\b[^,;]*[,;] stopp(?:ing|ed)` +
+	`|reached (?:the )?(?:--)?max(?:imum)?[ _-](?:time|seconds|minutes|hours|epochs|iter(?:ation)?s|steps|updates)\b[^,;]*[,;] stopp(?:ing|ed)` +
 	`|stop(?:ped)? training` +
 	`)(?: successfully)?[^\w/]*(?:$|[.!:|]|(?:in|after|at) \d|\w+ (?:saved|written)\b)` +
 	`|^Job ['"]?[\w./:-]+['"]? succeeded\W*$` + // Ray, about a job that it ran

@@ -54,6 +54,7 @@ func (s *scanner) plain(st *stream, t logline.Tag, text, raw string, off int64, 
 		}
 		if h.Ask&pattern.AskExit != 0 && interrupted.MatchString(text) {
 			s.exited(t, []string{"", "", "-2"}, text, raw, off)
+			s.opening.over = s.opening.over || t == logline.NoTag
 			return
 		}
 	}

@@ -150,7 +150,6 @@ type scanner struct {
 	hostPrefix map[string]bool // nodes that certainly occur as line prefixes
 	ranked     ranked          // the field of a rank that stands before every line
 	listing    int             // number of the last line that printed an argument
-	amidRows   bool            // the line before is a row of a table or an array
 	opening    opening         // of the run being read
 	before     *runBefore      // the run before it in the file; nil for none
 	began      map[logline.Tag]*firstWords
@@ -286,10 +285,7 @@ func (s *scanner) entry(t logline.Tag, text, raw string, off int64) {
 		s.read(t, text, raw, off, h)
 		return
 	}
-	if row := drawnRow(text); !row || !s.amidRows {
-		s.told++ // a table or an array is one line, however many rows it has
-		s.amidRows = row
-	}
+	s.told++
 	m, drawn := Mark{Off: off, Text: raw, At: s.now, Tag: t}, s.drawn
 	s.losses.read(m, text, s.rows)
 	s.ends(m, text)

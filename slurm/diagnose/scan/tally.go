@@ -17,7 +17,7 @@ type tally struct {
 	within bool // the line says that its epoch is not at its end
 }
 
-var tallyForm = lazy.On("/|of|OF", `(?i)\b(\d+) ?/ ?(\d+)\b(?: \[[\d:]+<|\s*\|| \[[=>.]{10,}\]| ━{10,})|(epoch|\be(?:p)?|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
+var tallyForm = lazy.On("/|of|OF", `(?i)\b(\d+) ?/ ?(\d+)\b(?: \[[\d:]+<|\s*\|| \[[=>.]{10,}\]| ━{10,})|(epoch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
 
 // richTally matches a progress bar of the library rich.
 var richTally = lazy.On("━", `━ +(\d[\d,]*)/(\d[\d,]*) +\[`)
@@ -36,7 +36,7 @@ func tallyIn(text string) (c tally, ok bool) {
 	}
 	c.n, _ = strconv.Atoi(g[1] + g[4])
 	c.of, _ = strconv.Atoi(g[2] + g[5])
-	c.bar, c.epoch = g[3] == "", g[3] != "" && g[3][0]|0x20 == 'e'
+	c.bar, c.epoch = g[3] == "", strings.EqualFold(g[3], "epoch")
 	c.within = c.epoch && midEpoch(text)
 	return c, true
 }
@@ -103,7 +103,7 @@ func (c *epochCount) read(in tally, told int, behind string) {
 // of an epoch without the total. ok is true only for the latter.
 func (c *epochCount) readAlone(text string, told int) (n int, ok bool) {
 	if g := epochsToBe.FindStringSubmatch(text); g != nil {
-		c.settled, _ = strconv.Atoi(g[1] + g[2] + g[3])
+		c.settled, _ = strconv.Atoi(g[1] + g[2] + g[3] + g[4])
 		return 0, false
 	}
 	g := epochAlone.FindStringSubmatch(text)
@@ -119,8 +119,9 @@ func (c *epochCount) readAlone(text string, told int) (n int, ok bool) {
 // epochsToBe matches a setting or sentence that gives the number of epochs. The setting has a name such as
 // num_epochs, or follows another setting.
 var epochsToBe = lazy.On("poch|POCH|ound|OUND", `(?i)(?:^|[^\w])(?:(?:num|n|max|total|number of)[ _-]?(?:train[ _-])?(?:epoch|round)s?|epochs)`+
-	`['"]?(?:\W{1,4}|[\s:=.|]{5,40})(\d+)(?:$|[^\d./])`+
-	`|[:=] ?\d+, epoch[:=] ?(\d+)\W*$|\b(?:for|max:) (\d+) epochs\b`)
+	`['"]?\W{1,4}(\d+)(?:$|[^\d./])`+
+	`|[:=] ?\d+, epoch[:=] ?(\d+)\W*$|\b(?:for|max:) (\d+) epochs\b`+
+	`|^\W*(?:(?:num|max|total)[ _-]?(?:train[ _-])?)?epochs[\s:=.|]{5,40}(\d+)\W*$`) // in a list whose values are aligned
 
 // epochAlone matches the number of an epoch without a total.
 var epochAlone = lazy.On("poch|POCH|ound|OUND", `(?i)(?:^|[^\w/])(?:epoch|round)(?:\(\w+\))?\W{0,4}(\d+)\b`)
@@ -143,10 +144,11 @@ func (c epochCount) opened(told int, behind []Mark) bool {
 // A plan is the number of iterations that a trainer announced, and whether its reports reached it. Such
 // reports give the number of the iteration alone.
 type plan struct {
-	of      int
-	reached int // the line at which they reached it, as Facts.told without unfinished bars
-	spent   int // how often a report's estimate of the remaining time was zero
-	etas    etas
+	of        int
+	announced bool // in the program's own words, which outweigh a setting
+	reached   int  // the line at which they reached it, as Facts.told without unfinished bars
+	spent     int  // how often a report's estimate of the remaining time was zero
+	etas      etas
 }
 
 // etas follows estimates of the remaining time in reports of epochs.
@@ -163,18 +165,17 @@ type etas struct {
 // announcedPlan matches the announcement of the number of iterations by TransUNet, its derivatives and
 // others.
 var announcedPlan = lazy.On("ter|TER|tep|TEP", `(?i)\biterations? per epoch\W+(\d+) max iterations\b|^\W*total (?:training )?(?:iterations|steps) *[:=] *(\d+)$`+
-	`|(?:^|[\s,({'"-])max[_-]?(?:iter(?:ation)?|step)s?['"]?[\s:=]{1,20}(\d+)(?:$|[^\d.])`)
+	`|(?:^\W*|, *|^Namespace\()max_?(?:iter(?:ation)?|step)s?['"]?[\s:=]{1,20}(\d+)(?:$|[^\d.])`)
 
 // numbered matches the report of an iteration.
-var numbered = lazy.New(`(?i)^(?:\[[^\]]*\]:? *)?(?:eta: (?:\d+ days?, )?[\d:]+ +)?(?:global[ _]?)?(?:iteration|iter|step)[ :=#]+(\d+)\b[^/]`)
+var numbered = lazy.New(`(?i)^(?:\[[^\]]*\] ?)?(?:global[ _]?)?(?:iteration|iter|step)[ :=#]+(\d+)\b[^/]`)
 
 // evaluated matches the end of an evaluation by OpenMMLab, with its measures instead of the remaining time.
 // The last evaluation comes after the last iteration.
 var evaluated = lazy.On("Iter(", `\bIter\((?:val|test)\) +\[ *(\d+)/(\d+)\] +(?:[^e\s]|e[^t])`)
 
 // noTimeLeft matches the report of an iteration, outside of epochs, without remaining time.
-var noTimeLeft = lazy.On("0:00:00", `(?i)(?:^|[\s|\]>])(?:global[ _]?)?(?:iteration|iter|step)s?(?:\(train\) )?[ :=#[]+\d+\b.*\beta\W{1,3}(?:0 days?,? ?)?0?0:00:00\b`+
-	`|\beta: 0:00:00 +iter: \d+ `) // Detectron2
+var noTimeLeft = lazy.On("0:00:00", `(?i)(?:^|[\s|\]>])(?:global[ _]?)?(?:iteration|iter|step)s?(?:\(train\) )?[ :=#[]+\d+\b.*\beta\W{1,3}(?:0 days?,? ?)?0?0:00:00\b`)
 
 // etaInEpoch matches a report within an epoch, with the remaining time.
 var etaInEpoch = lazy.On("eta|ETA", `(?i)\bepoch(?:\(train\))?[ :=#[]*(\d+)\b.*\beta\W{1,3}(?:(?:(\d+) days?,? ?)?(\d+):(\d\d):(\d\d)\b)?`)
@@ -241,16 +242,21 @@ func (p *plan) read(text string, told int) {
 		return
 	}
 	if g := announcedPlan.FindStringSubmatch(text); g != nil {
-		p.of, _ = strconv.Atoi(g[1] + g[2] + g[3])
+		if set := g[3] != ""; !set || !p.announced {
+			p.of, _ = strconv.Atoi(g[1] + g[2] + g[3])
+			p.announced = !set
+		}
 		return
 	}
 	if p.of == 0 {
 		return
 	}
 	if g := numbered.FindStringSubmatch(text); g != nil {
-		p.reached = 0 // a lower number after it is of the next part
-		if g[1] == strconv.Itoa(p.of) {
+		switch n, _ := strconv.Atoi(g[1]); {
+		case n == p.of:
 			p.reached = told
+		case n <= p.of/2 && p.reached > 0:
+			p.of, p.reached = 0, 0 // it begins again: that was the number of a part
 		}
 	}
 }
