@@ -24,6 +24,10 @@ func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 		v.event.Rank, v.event.Node = r, cmp.Or(v.event.Node, j.nodeByRank(r, j.nodesOfRanks()))
 		return v
 	}
+	if e := onlyAborted(v, j.ofItsLauncher(v.event, live)); e != nil {
+		v.event.Rank, v.event.Node = e.Rank, cmp.Or(v.event.Node, e.Node)
+		return v
+	}
 	for _, e := range live {
 		if e.Class == v.class && e.Rank >= 0 && e != v.event && (e.Node == v.event.Node || v.event.Node == "" || e.Node == "") && e.Weight >= pattern.Death {
 			v.event.Rank, v.event.Node = e.Rank, cmp.Or(v.event.Node, e.Node)
@@ -62,6 +66,30 @@ func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 		v.event.Node = cmp.Or(v.event.Node, j.nodeByRank(l.rank, j.nodesOfRanks()))
 	}
 	return v
+}
+
+// onlyAborted returns the launcher's report on the only rank that SIGABRT ended, if C++ repeated the message of the exception as it
+// ended the process; else nil.
+func onlyAborted(v verdict, live []*scan.Event) (only *scan.Event) {
+	_, message, _ := strings.Cut(v.event.Text, ": ")
+	repeats := func(e *scan.Event) bool {
+		said, ok := strings.CutPrefix(strings.TrimSpace(e.Text), "what():")
+		return ok && e.File == v.event.File && e.Off > v.event.Off && strings.TrimSpace(said) == message
+	}
+	again := func(e *scan.Event) bool { return e.Text == v.event.Text } // another rank's
+	if v.event.Kind == "" || !slices.ContainsFunc(live, repeats) || slices.ContainsFunc(v.others, again) {
+		return nil
+	}
+	for _, e := range live {
+		if !e.Agent || e.Exit != -6 || e.Rank < 0 {
+			continue
+		}
+		if only != nil && only.Rank != e.Rank {
+			return nil
+		}
+		only = e
+	}
+	return only
 }
 
 // onlyRankOn returns the rank of a node where launchers say that every node has one; else -1.
