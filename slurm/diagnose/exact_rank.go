@@ -52,6 +52,11 @@ func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 	if v.event.Rank < 0 && v.event.Kind != "" {
 		j.rankByFirstExit(v, live)
 	}
+	if v.event.Rank < 0 && v.event.Kind != "" && v.event.Tag.Local >= 0 {
+		if r := j.onlyOneThatLeft(v.event, live); r >= 0 {
+			v.event.Rank, v.event.Node = r, cmp.Or(v.event.Node, j.nodeByRank(r, j.nodesOfRanks()))
+		}
+	}
 	if v.event.Rank < 0 && v.class == outcome.EnvLaunch {
 		j.rankByShell(v, live)
 	}
@@ -88,6 +93,39 @@ func onlyAborted(v verdict, live []*scan.Event) (only *scan.Event) {
 			return nil
 		}
 		only = e
+	}
+	return only
+}
+
+// onlyOneThatLeft returns the only rank with an event's local rank that left by itself, if launchers tell of all nodes, and had to tell
+// the others to end, which so were not the first to leave; else -1.
+func (j *job) onlyOneThatLeft(e *scan.Event, live []*scan.Event) int {
+	c, only, untold, there, firsts := j.rollCalls(live)[launcher{e.File, e.Tag.Label}], -1, 0, 0, map[int]bool{}
+	if c == nil || j.world > len(c.of) {
+		return -1
+	}
+	for _, o := range j.files[e.File].Elastic {
+		if o.Local >= 0 && o.Rank >= o.Local && o.Task == e.Tag.Label {
+			firsts[o.Rank-o.Local] = true
+		}
+	}
+	for _, p := range c.of {
+		if !p.left && !p.told {
+			untold++
+		}
+	}
+	for first := range firsts {
+		switch p := c.of[first+e.Tag.Local]; {
+		case p == nil, p.left && only >= 0:
+			return -1
+		case p.left:
+			only = first + e.Tag.Local
+		case !p.told:
+			there++
+		}
+	}
+	if there > 0 && untold > c.ended || len(j.nodes) > len(firsts) {
+		return -1
 	}
 	return only
 }

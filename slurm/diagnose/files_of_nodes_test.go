@@ -185,6 +185,22 @@ func TestTheNumberOnTheNodeNamesNoRank(t *testing.T) {
 	require.Nil(t, r.RootRank)
 	require.Contains(t, r.Summary, "on which node")
 	require.Contains(t, r.Summary, "`--label` of srun")
+	words := local("0", raised) + local("1", lost) + local("0", lost) + local("1", lost)
+	second := func(host string, rank int) string { // its first process was told to end
+		return strings.Replace(exitedWith(host, 1, rank, rank), "local_rank: 0", "local_rank: 1", 1)
+	}
+	for name, c := range map[string]struct {
+		reports string
+		rank    int
+	}{
+		"the second node's was told to end":   {closing + exitedWith("gpu1", 1, 0, 1) + second("gpu2", 3), 0},
+		"the first node's was":                {closing + second("gpu1", 1) + exitedWith("gpu2", 1, 2, 3), 2},
+		"its launcher does not tell":          {exitedWith("gpu1", 1, 0, 1) + second("gpu2", 3), -1},
+		"a third node's launcher tells none":  {closing + exitedWith("gpu1", 1, 0, 1) + second("gpu2", 3) + "srun: error: gpu3: task 2: Exited with exit code 1\n", -1},
+		"a third node's tells of its process": {closing + exitedWith("gpu1", 1, 0, 1) + second("gpu2", 3) + exitedWith("gpu3", 1, 4, 5), -1},
+	} {
+		namesRank(t, c.rank, diagnosetest.Text(t, words+c.reports), name)
+	}
 	r = diagnosetest.Text(t, raised+lost+lost+lost+exitedWith("gpu1", 1, 0, 1)+exitedWith("gpu2", 1, 2, 3))
 	require.Nil(t, r.RootRank)
 	require.Contains(t, r.Summary, "`--tee 3`")
