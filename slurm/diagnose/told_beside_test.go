@@ -165,8 +165,10 @@ func TestOneNodeStopsInSilence(t *testing.T) {
 			delete(logs, "l/gpu1/r/attempt_0/0/stderr.log")
 			delete(logs, "l/gpu1/r/attempt_0/1/stderr.log")
 		}, nil},
-		"it was told to end": {0, func(logs map[string]string) { logs["l/gpu1/r/attempt_0/0/stderr.log"] = closing }, nil},
-		"it was done":        {0, func(logs map[string]string) { logs["l/gpu1/r/attempt_0/0/stdout.log"] += "Training finished.\n" }, nil},
+		"its launcher left": {0, func(logs map[string]string) {
+			logs["slurm-7.out"] = "srun: error: gpu1: task 0: Exited with exit code 1\n"
+		}, nil},
+		"it was done": {0, func(logs map[string]string) { logs["l/gpu1/r/attempt_0/0/stdout.log"] += "Training finished.\n" }, nil},
 		"another node's do not complain": {0, func(logs map[string]string) {
 			logs["l/gpu2/r/attempt_0/0/stderr.log"] = ""
 			logs["l/gpu2/r/attempt_0/1/stderr.log"] = ""
