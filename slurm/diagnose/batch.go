@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"reflect"
 	"strconv"
+	"strings"
 
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
@@ -48,6 +50,11 @@ func Batch(ctx context.Context, line []byte) []byte {
 	if q.Path == "" {
 		return answer(refusal{ID: q.ID, Error: problem{"bad_input", "path", "path is empty", "name a log file or a directory of logs"}})
 	}
+	if key := misplaced(line); key != "" {
+		return answer(refusal{ID: q.ID, Error: problem{
+			"bad_input", key, strconv.Quote(key) + ` has no effect beside "path"`, `write "context":{` + strconv.Quote(key) + `:…}`,
+		}})
+	}
 	if given := q.Context.JobState; given != "" && given != "ENDED" {
 		state, known := slurm.KnownState(given)
 		if !known {
@@ -73,6 +80,19 @@ func Batch(ctx context.Context, line []byte) []byte {
 		ID json.RawMessage `json:"id,omitempty"`
 		report.Report
 	}{q.ID, r})
+}
+
+// misplaced returns a key of the context that an input line has outside it, or "".
+func misplaced(line []byte) string {
+	var keys map[string]json.RawMessage
+	_ = json.Unmarshal(line, &keys)
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Context]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if _, ok := keys[name]; ok {
+			return name
+		}
+	}
+	return ""
 }
 
 // idOf returns the id of an input line whose other fields may have wrong types.

@@ -24,6 +24,10 @@ func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 		v.event.Rank, v.event.Node = r, cmp.Or(v.event.Node, j.nodeByRank(r, j.nodesOfRanks()))
 		return v
 	}
+	if e := j.onlyAborted(v, j.ofItsLauncher(v.event, live)); e != nil {
+		v.event.Rank, v.event.Node = e.Rank, cmp.Or(v.event.Node, e.Node)
+		return v
+	}
 	for _, e := range live {
 		if e.Class == v.class && e.Rank >= 0 && e != v.event && (e.Node == v.event.Node || v.event.Node == "" || e.Node == "") && e.Weight >= pattern.Death {
 			v.event.Rank, v.event.Node = e.Rank, cmp.Or(v.event.Node, e.Node)
@@ -48,6 +52,11 @@ func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 	if v.event.Rank < 0 && v.event.Kind != "" {
 		j.rankByFirstExit(v, live)
 	}
+	if v.event.Rank < 0 && v.event.Kind != "" && v.event.Tag.Local >= 0 {
+		if r := j.onlyOneThatLeft(v.event, live); r >= 0 {
+			v.event.Rank, v.event.Node = r, cmp.Or(v.event.Node, j.nodeByRank(r, j.nodesOfRanks()))
+		}
+	}
 	if v.event.Rank < 0 && v.class == outcome.EnvLaunch {
 		j.rankByShell(v, live)
 	}
@@ -62,6 +71,69 @@ func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 		v.event.Node = cmp.Or(v.event.Node, j.nodeByRank(l.rank, j.nodesOfRanks()))
 	}
 	return v
+}
+
+// onlyAborted returns the launcher's report on the only rank that SIGABRT ended, if C++ repeated the message of the exception, or of
+// the one that its handling raised, as it ended the process; else nil.
+func (j *job) onlyAborted(v verdict, live []*scan.Event) (only *scan.Event) {
+	raised := v.event
+	if o := firstEvent(j.events, func(o *scan.Event) bool {
+		return o.File == raised.File && o.Tag == raised.Tag && o.Off > raised.Off && o.Kind != ""
+	}); o != nil && o.Superseded {
+		raised = o
+	}
+	_, message, _ := strings.Cut(raised.Text, ": ")
+	repeats := func(e *scan.Event) bool {
+		said, ok := strings.CutPrefix(strings.TrimSpace(e.Text), "what():")
+		return ok && e.File == v.event.File && e.Off > v.event.Off && strings.TrimSpace(said) == message
+	}
+	again := func(e *scan.Event) bool { return e.Text == v.event.Text } // another rank's
+	if v.event.Kind == "" || !slices.ContainsFunc(live, repeats) || slices.ContainsFunc(v.others, again) {
+		return nil
+	}
+	for _, e := range live {
+		if !e.Agent || e.Exit != -6 || e.Rank < 0 {
+			continue
+		}
+		if only != nil && only.Rank != e.Rank {
+			return nil
+		}
+		only = e
+	}
+	return only
+}
+
+// onlyOneThatLeft returns the only rank with an event's local rank that left by itself, if launchers tell of all nodes, and had to tell
+// the others to end, which so were not the first to leave; else -1.
+func (j *job) onlyOneThatLeft(e *scan.Event, live []*scan.Event) int {
+	c, only, untold, there, firsts := j.rollCalls(live)[launcher{e.File, e.Tag.Label}], -1, 0, 0, map[int]bool{}
+	if c == nil || j.world > len(c.of) {
+		return -1
+	}
+	for _, o := range j.files[e.File].Elastic {
+		if o.Local >= 0 && o.Rank >= o.Local && o.Task == e.Tag.Label {
+			firsts[o.Rank-o.Local] = true
+		}
+	}
+	for _, p := range c.of {
+		if !p.left && !p.told {
+			untold++
+		}
+	}
+	for first := range firsts {
+		switch p := c.of[first+e.Tag.Local]; {
+		case p == nil, p.left && only >= 0:
+			return -1
+		case p.left:
+			only = first + e.Tag.Local
+		case !p.told:
+			there++
+		}
+	}
+	if there > 0 && untold > c.ended || len(j.nodes) > len(firsts) {
+		return -1
+	}
+	return only
 }
 
 // onlyRankOn returns the rank of a node where launchers say that every node has one; else -1.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -124,6 +125,40 @@ func TestALaunchersReportsNameTheNodeOfAFile(t *testing.T) {
 	}
 }
 
+// One rank raises an exception, and nothing but the ends of the files' names tells the nodes.
+func TestTheEndOfAFilesNameIsItsHost(t *testing.T) {
+	raised, lost := diagnosetest.Raised("KeyError: 'tokens'"), diagnosetest.Raised(lostPeer)
+	all := [3]string{lost, raised + lost, lost}
+	const left = "srun: error: gpu1: task 0: Exited with exit code 1\nsrun: error: gpu2: task 1: Exited with exit code 1\n"
+	for name, c := range map[string]struct {
+		file  string // with a mark for the number
+		texts [3]string
+		node  any
+	}{
+		"hosts with numbers":       {"run_gpu-2*-0.err", all, "gpu-22-0"},
+		"behind a hyphen":          {"run-gpu2*.err", all, "gpu22"},
+		"all of the node's left":   {"run_gpu2*.err", [3]string{lost, raised, lost}, "gpu22"},
+		"nobody misses the others": {"run_seed-*.err", [3]string{"starting\n", raised, "starting\n"}, nil},
+		"one misses others":        {"run_stage*.err", [3]string{"starting\n", raised, lost}, nil},
+		"nodes' numbers":           {"run_node*.err", all, nil},
+		"workers' numbers":         {"run_worker*.err", all, nil},
+		"other hosts are named":    {"run_a*.err", [3]string{lost + left, raised + lost, lost}, nil},
+	} {
+		logs := map[string]string{}
+		for n, text := range c.texts {
+			logs[strings.Replace(c.file, "*", strconv.Itoa(n+1), 1)] = text
+		}
+		r := ofFolder(t, logs)
+		require.Equal(t, outcome.UserException, r.Class, name)
+		if c.node == nil {
+			require.Nil(t, r.RootNode, name)
+			continue
+		}
+		require.NotNil(t, r.RootNode, name)
+		require.Equal(t, c.node, *r.RootNode, name)
+	}
+}
+
 // A launcher gives up, and the one that it could not reach is told to end: what names no node happened on the first's.
 func TestATaskThatWasToldToEndLostNoNode(t *testing.T) {
 	const gaveUp = "[E socket.cpp:860] [c10d] The client socket has timed out after 15s while trying to connect to (127.0.0.1, 29511).\n"
@@ -150,6 +185,22 @@ func TestTheNumberOnTheNodeNamesNoRank(t *testing.T) {
 	require.Nil(t, r.RootRank)
 	require.Contains(t, r.Summary, "on which node")
 	require.Contains(t, r.Summary, "`--label` of srun")
+	words := local("0", raised) + local("1", lost) + local("0", lost) + local("1", lost)
+	second := func(host string, rank int) string { // its first process was told to end
+		return strings.Replace(exitedWith(host, 1, rank, rank), "local_rank: 0", "local_rank: 1", 1)
+	}
+	for name, c := range map[string]struct {
+		reports string
+		rank    int
+	}{
+		"the second node's was told to end":   {closing + exitedWith("gpu1", 1, 0, 1) + second("gpu2", 3), 0},
+		"the first node's was":                {closing + second("gpu1", 1) + exitedWith("gpu2", 1, 2, 3), 2},
+		"its launcher does not tell":          {exitedWith("gpu1", 1, 0, 1) + second("gpu2", 3), -1},
+		"a third node's launcher tells none":  {closing + exitedWith("gpu1", 1, 0, 1) + second("gpu2", 3) + "srun: error: gpu3: task 2: Exited with exit code 1\n", -1},
+		"a third node's tells of its process": {closing + exitedWith("gpu1", 1, 0, 1) + second("gpu2", 3) + exitedWith("gpu3", 1, 4, 5), -1},
+	} {
+		namesRank(t, c.rank, diagnosetest.Text(t, words+c.reports), name)
+	}
 	r = diagnosetest.Text(t, raised+lost+lost+lost+exitedWith("gpu1", 1, 0, 1)+exitedWith("gpu2", 1, 2, 3))
 	require.Nil(t, r.RootRank)
 	require.Contains(t, r.Summary, "`--tee 3`")

@@ -216,19 +216,25 @@ func numberAfter(line, name string) (float64, bool) {
 	return v, err == nil
 }
 
-// lastSign returns Slurm's account in a log, else the newest line of any rank, as an event.
+// lastSign returns Slurm's account in a log, else the newest line of any rank, as an event. If one of two lines has no time, that of
+// a file that reports iterations counts.
 func (j *job) lastSign() *scan.Event {
 	if j.account != nil {
 		return j.account
 	}
 	var best *scan.Event
+	iterates := false // the file of best
 	for i, f := range j.files {
-		m := lastLine(f)
+		m, reports := lastLine(f), len(f.Progress) > 0
 		if m.Text == "" || j.old[i] {
 			continue
 		}
-		if best == nil || m.At.After(best.Before) {
-			best = eventOf(i, m)
+		better := best == nil || m.At.After(best.Before)
+		if best != nil && reports != iterates && (m.At.IsZero() || best.Before.IsZero()) {
+			better = reports
+		}
+		if better {
+			best, iterates = eventOf(i, m), reports
 		}
 	}
 	return best

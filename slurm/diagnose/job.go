@@ -216,6 +216,7 @@ func (j *job) placeFiles() {
 	j.placeByReports()
 	j.placeTasks()
 	if !j.given.Array {
+		j.placeByEnds()
 		j.placeSeries()
 	}
 	for i, f := range j.files {

@@ -462,10 +462,8 @@ func (j *job) silentDeath(live []*scan.Event) (verdict, bool) {
 		}
 	} else if e := ownExitCode(live); e != nil && class == outcome.NCCLConnection && !heavy.Agent {
 		v.class, v.event, v.others = outcome.UnknownExit, e, nil
-	} else if e := j.nodeWithoutLog(); e != nil && class == outcome.NCCLConnection && !heavy.Agent {
-		v.class, v.event, v.others, v.laggard = outcome.UnknownExit, e, nil, &laggard{-1, nil, "unlogged"}
-	} else if _, e, _ := j.absent(live); e != nil && class == outcome.NCCLConnection && !heavy.Agent {
-		v.class, v.event, v.others, v.laggard = outcome.UnknownExit, e, nil, &laggard{-1, nil, "unprefixed"}
+	} else if e, why := j.lostWithNode(heavy, live); e != nil && class == outcome.NCCLConnection && !heavy.Agent {
+		v.class, v.event, v.others, v.laggard = outcome.UnknownExit, e, nil, &laggard{-1, nil, why}
 	} else {
 		v.noneAtFault = class == outcome.NCCLConnection && severalSay(class, left)
 	}

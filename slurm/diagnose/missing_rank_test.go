@@ -67,6 +67,8 @@ func TestTheMissingRankIsFoundByOneRule(t *testing.T) {
 		}
 		return b.String()
 	}
+	const full = "[enforce fail at inline_container.cc:325] . unexpected pos 4992 vs 4920"
+	const aborted = "terminate called after throwing an instance of 'c10::Error'\n  what():  " + full + "\n"
 	const float = "TensorShape=[8, 4], TensorDtypes=Float"
 	const launcher = "Traceback (most recent call last):\n  File \"/v/bin/torchrun\", line 8, in <module>\n    sys.exit(main())\n" +
 		"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
@@ -99,6 +101,8 @@ func TestTheMissingRankIsFoundByOneRule(t *testing.T) {
 			"[dgx-09] [rank3]: KeyError: 'tokens'\n[dgx-08] [rank1]: NCCL WARN Connection closed by remote peer\n", 3, "dgx-09"},
 		"a crash beside others' words": {"terminate called after throwing an instance of 'c10::Error'\n" +
 			"  what():  [enforce fail at inline_container.cc:603] . unexpected pos 704 vs 598\n" + others(closed, -1) + summary(1, -6, 1, 1), 1, "gpu1"},
+		"the exception that C++ repeated is of the one that aborted": {diagnosetest.Raised("RuntimeError: "+full) + aborted + diagnosetest.Raised(closed) + summary(-6, 1), 0, "gpu1"},
+		"another exception is not":                                   {diagnosetest.Raised("KeyError: 'tokens'") + aborted + diagnosetest.Raised(closed) + summary(-6, 1), 1, "gpu1"},
 		"mpirun: a signal ended one": {"NCCL version 2.27.3+cuda12.9\nPrimary job  terminated normally, but 1 process returned\na non-zero exit code.\n" +
 			"mpirun noticed that process rank 14 with PID 4711 on node gpu7 exited on signal 6 (Aborted).\n", 14, "gpu7"},
 		"mpirun: one left with a code": {diagnosetest.Raised("KeyError: 'rope'") + "Primary job  terminated normally, but 1 process returned\na non-zero exit code.\n" +

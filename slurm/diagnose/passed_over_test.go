@@ -112,6 +112,11 @@ func TestTheLastLineOfALogThatStopsIsNoCause(t *testing.T) {
 	answer, _ := r.FollowUp("why did it fail?", nil, lang.EN)
 	require.Contains(t, answer, "The last line:  iteration        3/")
 
+	for name, warned := range map[string]string{"an ignored exception": "Exception ignored in: <function f at 0x7f>\n" + diagnosetest.Raised("AssertionError: no child"), "a warning": ""} {
+		r = ofFolder(t, map[string]string{"a.err": "2026-11-23 10:00:01 W no TensorRT\n" + warned, "b.log": threeSteps})
+		require.Equal(t, outcome.UnknownExit, r.Class, name)
+		require.Equal(t, "b.log", r.RootFile, "%s: %s", name, r.RootLine)
+	}
 	r = diagnosetest.With(t, threeSteps, diagnose.Context{JobState: "FAILED", ExitCode: "1:0"})
 	require.Equal(t, "The last line", r.View(lang.EN).Sections[1].Heading, "Slurm knows the exit code, and no line the cause")
 	r = diagnosetest.Text(t, threeSteps+timeLimit)

@@ -43,13 +43,16 @@ func TestBatchAnswersEveryLine(t *testing.T) {
 	q, err := json.Marshal(map[string]any{"id": 7, "path": path})
 	require.NoError(t, err)
 	for in, want := range map[string]string{
-		string(q):                         `"class":"cuda_oom"`,
-		`{"id":"a","path":"/none"}`:       `"code":"not_found"`,
-		`{"id":"a","path":5}`:             `"code":"bad_input"`,
-		`{"id":"a"}`:                      `"field":"path"`,
-		`not json`:                        `"code":"bad_input"`,
-		``:                                `"code":"bad_input"`,
-		`{"id":{"x":[1]},"path":"/none"}`: `"id":{"x":[1]}`,
+		string(q):                   `"class":"cuda_oom"`,
+		`{"id":"a","path":"/none"}`: `"code":"not_found"`,
+		`{"id":"a","path":5}`:       `"code":"bad_input"`,
+		`{"id":"a"}`:                `"field":"path"`,
+		`not json`:                  `"code":"bad_input"`,
+		``:                          `"code":"bad_input"`,
+		`{"id":"a","path":"/none","job_state":"FAILED"}`:                      `"field":"job_state"`,
+		`{"id":"a","path":"/none","seconds_since_last_write":9,"context":{}}`: `write \"context\":{\"seconds_since_last_write\":…}`,
+		`{"id":"a","path":"/none","kind":"hang"}`:                             `"code":"not_found"`,
+		`{"id":{"x":[1]},"path":"/none"}`:                                     `"id":{"x":[1]}`,
 	} {
 		out := diagnose.Batch(context.Background(), []byte(in))
 		require.True(t, json.Valid(out), "%s", out)

@@ -142,6 +142,65 @@ func TestTheLogOfOneNodeIsMissing(t *testing.T) {
 	require.NotContains(t, r.Summary, "No log of this node")
 }
 
+// All that is known of one of three nodes stops in silence: its two processes have logs of their own, as has each launcher.
+func TestOneNodeStopsInSilence(t *testing.T) {
+	const world = "using world size: 6, data-parallel size: 6, tensor-model-parallel size: 1\n"
+	for name, c := range map[string]struct {
+		quiet  int // node
+		change func(logs map[string]string)
+		node   any
+	}{
+		"the first":                      {0, func(map[string]string) {}, "gpu1"},
+		"in the middle":                  {1, func(map[string]string) {}, "gpu2"},
+		"the last, if it is one":         {2, func(map[string]string) {}, nil},
+		"the last of a known world":      {2, func(logs map[string]string) { logs["node0.log"] = world + logs["node0.log"] }, "gpu3"},
+		"and a launcher reports nothing": {0, func(logs map[string]string) { logs["node1.log"] = "" }, nil},
+		"two do": {0, func(logs map[string]string) {
+			logs["node1.log"] = ""
+			delete(logs, "l/gpu2/r/attempt_0/0/stderr.log")
+			delete(logs, "l/gpu2/r/attempt_0/1/stderr.log")
+		}, nil},
+		"another node's are missing": {0, func(logs map[string]string) { logs["node2.log"] = exitedWith("gpu3", 1, 6, 7) }, nil},
+		"its standard error is missing": {0, func(logs map[string]string) {
+			delete(logs, "l/gpu1/r/attempt_0/0/stderr.log")
+			delete(logs, "l/gpu1/r/attempt_0/1/stderr.log")
+		}, nil},
+		"its launcher left": {0, func(logs map[string]string) {
+			logs["slurm-7.out"] = "srun: error: gpu1: task 0: Exited with exit code 1\n"
+		}, nil},
+		"it was done": {0, func(logs map[string]string) { logs["l/gpu1/r/attempt_0/0/stdout.log"] += "Training finished.\n" }, nil},
+		"another node's do not complain": {0, func(logs map[string]string) {
+			logs["l/gpu2/r/attempt_0/0/stderr.log"] = ""
+			logs["l/gpu2/r/attempt_0/1/stderr.log"] = ""
+		}, nil},
+	} {
+		logs := map[string]string{}
+		for node := range 3 {
+			logs[fmt.Sprintf("node%d.log", node)], logs[fmt.Sprintf("l/gpu%d/r/attempt_0/0/stderr.log", node+1)] = "", ""
+			for local := range 2 {
+				folder := fmt.Sprintf("l/gpu%d/r/attempt_0/%d/", node+1, local)
+				if logs[folder+"stdout.log"], logs[folder+"stderr.log"] = "loading\nthe data are read\n", ""; node != c.quiet {
+					logs[folder+"stderr.log"] = diagnosetest.Raised(lostPeer)
+				}
+			}
+			if node != c.quiet {
+				logs[fmt.Sprintf("node%d.log", node)] = exitedWith(fmt.Sprint("gpu", node+1), 1, 2*node, 2*node+1)
+			}
+		}
+		c.change(logs)
+		r := ofFolder(t, logs)
+		require.Nil(t, r.RootRank, name)
+		if c.node == nil {
+			require.NotEqual(t, "quiet", r.Laggard, name)
+			continue
+		}
+		require.Equal(t, outcome.UnknownExit, r.Class, name)
+		require.NotNil(t, r.RootNode, name)
+		require.Equal(t, c.node, *r.RootNode, name)
+		require.Contains(t, r.Summary, "stopped without a word", name)
+	}
+}
+
 // All nodes write into one log, and only srun's words are apart: a node whose launcher was ended before it could report
 // is not one without a log.
 func TestANodeMayShareItsLog(t *testing.T) {

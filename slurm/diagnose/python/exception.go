@@ -188,7 +188,7 @@ func ParseException(text string, within bool) (kind, message string, ok bool) {
 		return "", "", false
 	}
 	known := ExceptionKinds.MatchString(m[1])
-	if !known && (!within || m[1] == strings.ToUpper(m[1]) || len(m[1]) == len(text) && !strings.Contains(m[1], ".")) { // such as "WARNING: …"
+	if !known && (!within || m[1] == strings.ToUpper(m[1]) || m[2] == "" && !strings.Contains(m[1], ".")) { // such as "WARNING: …" and a heading
 		return "", "", false
 	}
 	if !within && (m[1] == "Error" || !strings.HasPrefix(text[len(m[1]):], ":")) { // any program may write "Error: …"

@@ -85,10 +85,10 @@ func (r Report) verdictSummary(l lang.Lang) string {
 	return strings.Join(sentences, space(l))
 }
 
-// consequences says how many ranks report what followed. Where no rank is known to be at fault, it may be one of these.
+// consequences says how many ranks report what followed. Where no rank and no node is known to be at fault, it may be one of these.
 func (r Report) consequences(l lang.Lang) string {
 	n := r.DownstreamRanks
-	if r.RootRank == nil {
+	if r.RootRank == nil && r.Laggard != "quiet" && r.Laggard != "unlogged" {
 		return said(count(n, "rank")+" "+verb(n, "reports", "report")+" the consequences; a rank at fault may be among them.",
 			fmt.Sprintf("%d 个 rank 报告了后果，出错的 rank 可能也在其中。", n)).In(l)
 	}
@@ -225,6 +225,9 @@ func (r Report) detail(l lang.Lang) string {
 	case "unlogged":
 		say("No log of this node is here, and the ranks of the others only lost its ranks: look for its log first.",
 			"此处没有该节点的日志，其他节点的 rank 只报告与它断开连接：先找到该节点的日志。")
+	case "quiet":
+		say("All processes of this node and their launcher stopped without a word, and those of the other nodes lost them: its kernel's log may tell why.",
+			"该节点的所有进程和启动器都无声停止，其他节点的进程只报告与它们断开连接：原因可查该节点的内核日志。")
 	case "unprefixed":
 		say("The log does not tell which rank it was: `--tee 3` of torchrun or `--label` of srun puts the rank before each line.",
 			"日志看不出是哪个 rank：torchrun 的 `--tee 3` 或 srun 的 `--label` 会在每行前标明 rank。")

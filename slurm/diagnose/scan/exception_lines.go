@@ -134,6 +134,14 @@ func (s *scanner) raise(st *stream, e *Event) {
 	st.open, st.previous, st.above, st.block = nil, e.Text, "", nil
 }
 
+// ignores counts the headings of exceptions that Python ignores, and removes them from the file's last lines.
+func (s *scanner) ignores(st *stream, t logline.Tag, text string, off int64) {
+	if strings.HasPrefix(text, python.Ignored) || text == python.LoggingFailed {
+		st.ignored++ // several processes may write this before the first traceback ends
+		s.unsay(t, Mark{Off: off, told: s.told - 1})
+	}
+}
+
 // outlived reports whether an exception was caught, and a line right before or behind its traceback says that the program goes on.
 func (e *Event) outlived(said string) bool {
 	return e != nil && e.Stack != nil && e.Stack.Chain == python.Unchained && !e.Outermost() && pattern.GoesOn(said)

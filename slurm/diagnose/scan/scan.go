@@ -344,9 +344,7 @@ func (s *scanner) read(t logline.Tag, text, raw string, off int64, h pattern.Hit
 	case strings.HasPrefix(text, "  ") && strings.Contains(st.block.Text, "Warning:"):
 		st.block = nil // the source line after a Python warning ends the warning
 	}
-	if strings.HasPrefix(text, python.Ignored) || text == python.LoggingFailed {
-		st.ignored++ // several processes may write this before the first traceback ends
-	}
+	s.ignores(st, t, text, off)
 	if g := strings.TrimLeft(text, " "); strings.HasPrefix(g, "| ") && !strings.HasSuffix(g, "|") || strings.HasPrefix(g, "+ Exception Group") {
 		text = g[2:] // the margin of an exception group
 	}
