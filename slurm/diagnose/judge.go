@@ -325,11 +325,12 @@ func (j *job) saidDone(e *scan.Event) bool {
 	return j.finished() || j.endsWell() || j.files[e.File].DoneBefore(e)
 }
 
-// finishedAfter reports whether the run said after an event that it had completed.
+// finishedAfter reports whether the run said after an event that it had completed. A batch system says it of the script, which may
+// end well behind a program that did not.
 func (j *job) finishedAfter(e *scan.Event) bool {
 	for i, f := range j.files {
 		switch m := f.Finished; {
-		case m == nil:
+		case m == nil, scan.OfScript(m) && leftModule(e) && j.files[e.File].Ran.Programs <= e.Ran.Programs+1: // its own line counts
 		case i == e.File:
 			if m.Off > e.Off {
 				return true

@@ -189,6 +189,12 @@ func TestFormsOfWholeLogs(t *testing.T) {
 		},
 		"LSF says that the job did well": {"N E X T F L O W\nStarted at Wed Apr  9 08:24:59 2025\nTerminated at Wed Apr  9 08:25:14 2025\n\n" +
 			"Successfully completed.\n\nResource usage summary:\n\n    CPU time :  12 sec.\n", outcome.Success, ""},
+		"LSF says that the script did well, behind a program that did not": {
+			diagnosetest.Raised("KeyError: 'tokens'") + "Job Finished.\n\nTerminated at Wed Apr  9 08:25:14 2025\n\nSuccessfully completed.\n", outcome.UserException, "tokens",
+		},
+		"LSF says that the script did well, behind programs of which the first did not": {
+			diagnosetest.Raised("KeyError: 'tokens'") + "/w/eval.py:7: UserWarning: slow\nJob Finished.\n\nSuccessfully completed.\n", outcome.Success, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := diagnosetest.Old(t, c.log)

@@ -49,6 +49,12 @@ var endings = lazy.New(`^\[after training is done\]|^\[exiting program (?:at|aft
 	`^ *Normal termination\b|^\s*\(1\) Normal termination \(return value 0\)|^Successfully completed\.$|` +
 	`:::MLL.*\brun_stop\b.*"status": "success"`) // LAMMPS, HTCondor, LSF, MLPerf
 
+// ofScript matches those that LSF and HTCondor write when a job's script has ended with 0.
+var ofScript = lazy.New(`^Successfully completed\.$|^\s*\(1\) Normal termination \(return value 0\)`)
+
+// OfScript reports whether a message of a run that completed is a batch system's, about the script.
+func OfScript(m *Mark) bool { return ofScript.MatchString(m.Text) }
+
 // phasesOf match lines that name the run's work between iterations.
 var phasesOf = lazy.New(`^\s*(?:saving checkpoint|successfully saved checkpoint|Evaluating (?:on|iter)|loading checkpoint|` +
 	`loading distributed checkpoint|> building|> compiling|>>> done|building |done with setup|training \.\.\.|` +
