@@ -88,7 +88,7 @@ func misplaced(line []byte) string {
 	_ = json.Unmarshal(line, &keys)
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Context]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if _, ok := keys[name]; ok {
+		if _, ok := keys[name]; ok && name != "" && name != "-" {
 			return name
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/pattern"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/python"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
@@ -79,7 +80,7 @@ func (j *job) onlyAborted(v verdict, live []*scan.Event) (only *scan.Event) {
 	raised := v.event
 	if o := firstEvent(j.events, func(o *scan.Event) bool {
 		return o.File == raised.File && o.Tag == raised.Tag && o.Off > raised.Off && o.Kind != ""
-	}); o != nil && o.Superseded {
+	}); o != nil && o.Superseded && o.Stack != nil && o.Stack.Chain != python.Unchained {
 		raised = o
 	}
 	_, message, _ := strings.Cut(raised.Text, ": ")
@@ -128,6 +129,14 @@ func (j *job) onlyOneThatLeft(e *scan.Event, live []*scan.Event) int {
 			only = first + e.Tag.Local
 		case !p.told:
 			there++
+		}
+	}
+	raised := map[int]int{} // by local rank
+	for _, o := range j.files[e.File].Events {
+		if o.Kind != "" && !o.Agent && !o.Superseded && o.Tag.Label == e.Tag.Label && o.Tag.Local >= 0 {
+			if raised[o.Tag.Local]++; raised[o.Tag.Local] > len(firsts) {
+				return -1 // a node of which no launcher tells has one, too
+			}
 		}
 	}
 	if there > 0 && untold > c.ended || len(j.nodes) > len(firsts) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -116,40 +115,6 @@ func TestALaunchersReportsNameTheNodeOfAFile(t *testing.T) {
 		r := ofFolder(t, map[string]string{"train-0.err": c.first, "train-1.err": c.second})
 		require.Equal(t, outcome.UserException, r.Class, name)
 		require.Nil(t, r.RootRank, name)
-		if c.node == nil {
-			require.Nil(t, r.RootNode, name)
-			continue
-		}
-		require.NotNil(t, r.RootNode, name)
-		require.Equal(t, c.node, *r.RootNode, name)
-	}
-}
-
-// One rank raises an exception, and nothing but the ends of the files' names tells the nodes.
-func TestTheEndOfAFilesNameIsItsHost(t *testing.T) {
-	raised, lost := diagnosetest.Raised("KeyError: 'tokens'"), diagnosetest.Raised(lostPeer)
-	all := [3]string{lost, raised + lost, lost}
-	const left = "srun: error: gpu1: task 0: Exited with exit code 1\nsrun: error: gpu2: task 1: Exited with exit code 1\n"
-	for name, c := range map[string]struct {
-		file  string // with a mark for the number
-		texts [3]string
-		node  any
-	}{
-		"hosts with numbers":       {"run_gpu-2*-0.err", all, "gpu-22-0"},
-		"behind a hyphen":          {"run-gpu2*.err", all, "gpu22"},
-		"all of the node's left":   {"run_gpu2*.err", [3]string{lost, raised, lost}, "gpu22"},
-		"nobody misses the others": {"run_seed-*.err", [3]string{"starting\n", raised, "starting\n"}, nil},
-		"one misses others":        {"run_stage*.err", [3]string{"starting\n", raised, lost}, nil},
-		"nodes' numbers":           {"run_node*.err", all, nil},
-		"workers' numbers":         {"run_worker*.err", all, nil},
-		"other hosts are named":    {"run_a*.err", [3]string{lost + left, raised + lost, lost}, nil},
-	} {
-		logs := map[string]string{}
-		for n, text := range c.texts {
-			logs[strings.Replace(c.file, "*", strconv.Itoa(n+1), 1)] = text
-		}
-		r := ofFolder(t, logs)
-		require.Equal(t, outcome.UserException, r.Class, name)
 		if c.node == nil {
 			require.Nil(t, r.RootNode, name)
 			continue

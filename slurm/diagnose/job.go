@@ -216,7 +216,6 @@ func (j *job) placeFiles() {
 	j.placeByReports()
 	j.placeTasks()
 	if !j.given.Array {
-		j.placeByEnds()
 		j.placeSeries()
 	}
 	for i, f := range j.files {

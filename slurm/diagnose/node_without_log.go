@@ -14,13 +14,15 @@ func (j *job) lostWithNode(heavy *scan.Event, live []*scan.Event) (shown *scan.E
 	if e := j.nodeWithoutLog(); e != nil {
 		return e, "unlogged"
 	}
+	if _, e, _ := j.absent(live); e != nil {
+		return e, "unprefixed"
+	}
 	if node := j.quietNode(live); node != "" {
 		e := *heavy
 		e.Rank, e.Node, e.Stack = -1, node, nil
 		return &e, "quiet"
 	}
-	_, e, _ := j.absent(live)
-	return e, "unprefixed"
+	return nil, ""
 }
 
 // quietNode returns the only node whose processes and launcher just stop, while the launcher of each other node reports a failure and

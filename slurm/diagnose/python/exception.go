@@ -178,6 +178,9 @@ var exceptionName = lazy.New(`^([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?::(?:\s(.*))?)
 var ExceptionKinds = lazy.New(`(?:Error|Exception|Interrupt|Failure|Exit|Timeout|StopIteration|Expired|Abort|Fault|Invalid|OfMemory|NotFound|` +
 	`Unavailable|Enabled|OutOfResources)$`)
 
+// torchelasticHeading begins torchelastic's list of failed processes, which may stand amid tracebacks of several processes.
+const torchelasticHeading = "Failures:"
+
 // ParseException splits the last line of a traceback into type and message. within says that a
 // traceback precedes the line. Python may write the module, the dot and the class one after the other,
 // and another process between them, so that the line begins with the dot.
@@ -188,7 +191,8 @@ func ParseException(text string, within bool) (kind, message string, ok bool) {
 		return "", "", false
 	}
 	known := ExceptionKinds.MatchString(m[1])
-	if !known && (!within || m[1] == strings.ToUpper(m[1]) || m[2] == "" && !strings.Contains(m[1], ".")) { // such as "WARNING: …" and a heading
+	alone := len(m[1]) == len(text) && !strings.Contains(m[1], ".")
+	if !known && (!within || m[1] == strings.ToUpper(m[1]) || alone || text == torchelasticHeading) { // such as "WARNING: …"
 		return "", "", false
 	}
 	if !within && (m[1] == "Error" || !strings.HasPrefix(text[len(m[1]):], ":")) { // any program may write "Error: …"

@@ -192,6 +192,9 @@ func TestFormsOfWholeLogs(t *testing.T) {
 		"LSF says that the script did well, behind a program that did not": {
 			diagnosetest.Raised("KeyError: 'tokens'") + "Job Finished.\n\nTerminated at Wed Apr  9 08:25:14 2025\n\nSuccessfully completed.\n", outcome.UserException, "tokens",
 		},
+		"LSF says that the script did well, behind a program that said so, too": {
+			"[after training is done] datetime: 2026-06-11 10:00:00 \nSuccessfully completed.\n", outcome.Success, "",
+		},
 		"LSF says that the script did well, behind programs of which the first did not": {
 			diagnosetest.Raised("KeyError: 'tokens'") + "/w/eval.py:7: UserWarning: slow\nJob Finished.\n\nSuccessfully completed.\n", outcome.Success, "",
 		},

@@ -140,7 +140,9 @@ func (s *scanner) marks(t logline.Tag, text, raw string, off int64, h pattern.Hi
 		}
 		return true
 	case h.Ask&pattern.AskEnd != 0 && endings.MatchString(said):
-		s.Finished = new(m)
+		if s.Finished == nil || !OfScript(&m) {
+			s.Finished = new(m)
+		}
 		s.shows(t, text, true)
 		return true
 	case h.Ask&pattern.AskPhase != 0 && phasesOf.MatchString(said):

@@ -165,7 +165,7 @@ type etas struct {
 // announcedPlan matches the announcement of the number of iterations by TransUNet, its derivatives and
 // others.
 var announcedPlan = lazy.On("ter|TER|tep|TEP", `(?i)\biterations? per epoch\W+(\d+) max iterations\b|^\W*total (?:training )?(?:iterations|steps) *[:=] *(\d+)$`+
-	`|(?:^\W*|, *|^Namespace\()max_?(?:iter(?:ation)?|step)s?['"]?[\s:=]{1,20}(\d+)(?:$|[^\d.])`)
+	`|^(?:\W*|Namespace\((?:.*, )?)max_?(?:iter(?:ation)?|step)s?['"]?[\s:=]{1,20}(\d+)(?:$|[^\d.])`)
 
 // numbered matches the report of an iteration.
 var numbered = lazy.New(`(?i)^(?:\[[^\]]*\] ?)?(?:global[ _]?)?(?:iteration|iter|step)[ :=#]+(\d+)\b[^/]`)
@@ -253,10 +253,10 @@ func (p *plan) read(text string, told int) {
 	}
 	if g := numbered.FindStringSubmatch(text); g != nil {
 		switch n, _ := strconv.Atoi(g[1]); {
+		case p.reached > 0 && (n <= p.of/2 || !p.announced), n > p.of:
+			p.of, p.reached = 0, 0 // it begins again, or goes on: that was the number of a part
 		case n == p.of:
 			p.reached = told
-		case n <= p.of/2 && p.reached > 0:
-			p.of, p.reached = 0, 0 // it begins again: that was the number of a part
 		}
 	}
 }
