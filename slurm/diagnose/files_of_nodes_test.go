@@ -160,6 +160,7 @@ func TestTheNumberOnTheNodeNamesNoRank(t *testing.T) {
 	}{
 		"the second node's was told to end":   {closing + exitedWith("gpu1", 1, 0, 1) + second("gpu2", 3), 0},
 		"the first node's was":                {closing + second("gpu1", 1) + exitedWith("gpu2", 1, 2, 3), 2},
+		"a third node's says nothing":         {local("1", lost) + closing + exitedWith("gpu1", 1, 0, 1) + second("gpu2", 3), -1},
 		"its launcher does not tell":          {exitedWith("gpu1", 1, 0, 1) + second("gpu2", 3), -1},
 		"a third node's launcher tells none":  {closing + exitedWith("gpu1", 1, 0, 1) + second("gpu2", 3) + "srun: error: gpu3: task 2: Exited with exit code 1\n", -1},
 		"a third node's tells of its process": {closing + exitedWith("gpu1", 1, 0, 1) + second("gpu2", 3) + exitedWith("gpu3", 1, 4, 5), -1},

@@ -102,7 +102,10 @@ func TestTheMissingRankIsFoundByOneRule(t *testing.T) {
 		"a crash beside others' words": {"terminate called after throwing an instance of 'c10::Error'\n" +
 			"  what():  [enforce fail at inline_container.cc:603] . unexpected pos 704 vs 598\n" + others(closed, -1) + summary(1, -6, 1, 1), 1, "gpu1"},
 		"the exception that C++ repeated is of the one that aborted": {diagnosetest.Raised("RuntimeError: "+full) + aborted + diagnosetest.Raised(closed) + summary(-6, 1), 0, "gpu1"},
-		"another exception is not":                                   {diagnosetest.Raised("KeyError: 'tokens'") + aborted + diagnosetest.Raised(closed) + summary(-6, 1), 1, "gpu1"},
+		"another process's chain, and the full disk of the first": {diagnosetest.Raised("OSError: [Errno 28] No space left on device") +
+			diagnosetest.RaisedIn("main", "RuntimeError: "+full) + "\nDuring handling of the above exception, another exception occurred:\n\n" +
+			diagnosetest.Raised("RuntimeError: "+full) + aborted + diagnosetest.Raised(closed) + summary(1, -6), 0, "gpu1"},
+		"another exception is not": {diagnosetest.Raised("KeyError: 'tokens'") + aborted + diagnosetest.Raised(closed) + summary(-6, 1), 1, "gpu1"},
 		"mpirun: a signal ended one": {"NCCL version 2.27.3+cuda12.9\nPrimary job  terminated normally, but 1 process returned\na non-zero exit code.\n" +
 			"mpirun noticed that process rank 14 with PID 4711 on node gpu7 exited on signal 6 (Aborted).\n", 14, "gpu7"},
 		"mpirun: one left with a code": {diagnosetest.Raised("KeyError: 'rope'") + "Primary job  terminated normally, but 1 process returned\na non-zero exit code.\n" +

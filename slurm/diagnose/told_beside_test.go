@@ -142,6 +142,32 @@ func TestTheLogOfOneNodeIsMissing(t *testing.T) {
 	require.NotContains(t, r.Summary, "No log of this node")
 }
 
+// A node with a launcher's report of two processes, of which one lost a peer, lacks the word of the other. That outweighs a
+// node that says nothing.
+func TestAMissingWordOutweighsAQuietNode(t *testing.T) {
+	logs := map[string]string{"out-7-gpu1.log": "loading the data\n"}
+	logs["out-7-gpu2.log"] = "loading the data\n" + diagnosetest.Raised(lostPeer) + exitedWith("gpu2", 1, 2, 3)
+	logs["out-7-gpu3.log"] = "loading the data\n" + strings.Repeat(diagnosetest.Raised(lostPeer), 2) + exitedWith("gpu3", 1, 4, 5)
+	r := ofFolder(t, logs)
+	require.Equal(t, "unprefixed", r.Laggard, r.Summary)
+	require.Equal(t, "gpu2", *r.RootNode)
+}
+
+// Files of ranks that are numbered behind a word, such as that for a GPU, are no hosts'.
+func TestNumberedFilesAreNoHosts(t *testing.T) {
+	for _, word := range []string{"gpu", "attempt", "p"} {
+		logs := map[string]string{}
+		for n := range 4 {
+			logs[fmt.Sprintf("train_%s%d.log", word, n)] = "loading the data\n" + diagnosetest.Raised(lostPeer)
+		}
+		logs["train_"+word+"3.log"] = "loading the data\n" + diagnosetest.Raised("torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered")
+		r := ofFolder(t, logs)
+		require.Equal(t, outcome.GPUHardware, r.Class, word)
+		require.Nil(t, r.RootNode, word)
+		require.Empty(t, r.ExcludeNodes, word)
+	}
+}
+
 // All that is known of one of three nodes stops in silence: its two processes have logs of their own, as has each launcher.
 func TestOneNodeStopsInSilence(t *testing.T) {
 	const world = "using world size: 6, data-parallel size: 6, tensor-model-parallel size: 1\n"
