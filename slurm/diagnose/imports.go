@@ -12,7 +12,7 @@ import (
 
 // notActivated matches messages of the script's shell and of conda about a Python environment that
 // could not be activated.
-var notActivated = lazy.New(`\b(?:conda|mamba|micromamba): command not found|/activate: No such file|^(?:CommandNotFoundError|Environment(?:Name|Location)NotFound)\b` +
+var notActivated = lazy.New(`\b(?:conda|mamba|micromamba): command not found|/activate: No such file|^(?:CommandNotFoundError|Environment(?:Name|Location|File)NotFound)\b` +
 	`|^Could not find conda environment: |conda init`)
 
 // withoutEnvironment adds to the verdict of a missing module the line that says that the script could

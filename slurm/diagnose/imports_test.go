@@ -65,13 +65,14 @@ func TestAModuleOfAnEnvironmentThatWasNotEntered(t *testing.T) {
 	missing, unfit := diagnosetest.Raised("ModuleNotFoundError: No module named 'yaml'"), diagnosetest.Raised("ImportError: cannot import name 'x' from 'y'")
 	const left = "srun: error: n1: task 0: Exited with exit code 1\n"
 	for log, line := range map[string]string{
-		conda + "\n" + missing + left:                                conda,
-		venv + "\n" + missing + left:                                 venv,
-		unknown + "\n" + missing + left:                              unknown,
-		modules + "\n" + missing + left:                              "",
-		conda + "\n" + unfit + left:                                  "",
-		missing + left + conda + "\n":                                "",
-		"Could not find conda environment: train\n" + missing + left: "Could not find conda environment: train",
+		conda + "\n" + missing + left:   conda,
+		venv + "\n" + missing + left:    venv,
+		unknown + "\n" + missing + left: unknown,
+		modules + "\n" + missing + left: "",
+		conda + "\n" + unfit + left:     "",
+		missing + left + conda + "\n":   "",
+		"EnvironmentFileNotFound: '/w/env.ymls' file not found\n" + missing + left: "EnvironmentFileNotFound: '/w/env.ymls' file not found",
+		"Could not find conda environment: train\n" + missing + left:               "Could not find conda environment: train",
 	} {
 		r := diagnosetest.Text(t, log)
 		require.Equal(t, outcome.ImportError, r.Class, log)

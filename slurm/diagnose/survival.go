@@ -473,7 +473,7 @@ var scriptLine = lazy.New(`^(?:\S*/)?[\w.+-]+: |^Lmod |[Mm]odulefile|^Command'?N
 
 // condaError matches the names of conda's own errors. They look like Python's but come from a command
 // of the script.
-var condaError = lazy.New(`^(?:CommandNotFoundError|EnvironmentNameNotFound|EnvironmentLocationNotFound|Conda\w*Error|PackagesNotFoundError)$`)
+var condaError = lazy.New(`^(?:CommandNotFoundError|EnvironmentNameNotFound|EnvironmentLocationNotFound|EnvironmentFileNotFound|Conda\w*Error|PackagesNotFoundError)$`)
 
 // succeeded reports whether the run or Slurm says that the job completed.
 func (j *job) succeeded() bool { return j.finished() || j.slurmCompleted() }

@@ -26,6 +26,8 @@ var harmlessPatterns = []pattern{
 	{on: oneOf("falling back|fall back|fallback|falls back")},
 	// A script has a line with nothing but a Unicode blank, which a shell takes for a command.
 	{on: oneOf("command not found"), re: "line \\d+: [\u00a0\u200b\u3000\ufeff]+: command not found"},
+	// Slurm's or another system's tool for control groups cannot add a process to one: its table is full, and no disk is.
+	{on: oneOf("changing group of pid")},
 	// conda is asked to create an environment that exists already.
 	{on: oneOf("prefix already exists")},
 	// A network adapter reports events of its fabric other than errors: ibv_get_async_event(3).

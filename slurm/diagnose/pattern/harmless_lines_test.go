@@ -32,6 +32,7 @@ func TestALineThatSaysThatItGoesOnIsNoCause(t *testing.T) {
 		"the next one":               "tuner: CUDA out of memory for plan 7, trying another plan",
 		"an attempt of several":      "tuner: attempt 1/5: CUDA out of memory",
 		"nothing to do":              "tuner: CUDA out of memory for plan 7; no action needed",
+		"a control group":            "Error changing group of pid 148770: No space left on device",
 		"a level below error":        "[WARNING] tuner: CUDA out of memory for plan 7",
 		"a level without a margin":   "DEBUG tuner: CUDA out of memory for plan 7",
 		"a level as a word":          "Info: CUDA out of memory for plan 7",

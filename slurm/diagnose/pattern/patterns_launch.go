@@ -7,13 +7,13 @@ import "github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 // apptainer, libnvidia-container.
 var launchPatterns = []pattern{
 	{outcome.EnvLaunch, Specific + 5, oneOf("could not execve|execve()|no virtual environment found|command not found|bad interpreter|failed to spawn" +
-		"|couldn't exec|cannot exec|exec format error|cannot execute|environmentnamenotfound|environmentlocationnotfound" +
+		"|couldn't exec|cannot exec|exec format error|cannot execute|environmentnamenotfound|environmentlocationnotfound|environmentfilenotfound" +
 		"|could not find conda environment|commandnotfounderror|conda activate|conda init|lmod has detected|unable to locate a modulefile|pyvenv.cfg" +
 		"|can't open file|init_fs_encoding|could not find platform|no such file or directory: 'python|was unable to launch the specified application|was unable to find the specified executable|not a valid python|no interpreter found" +
 		"|failed to discover|broken python|unbound variable|could not execvp|execvpe|failed to exec|failed to locate" +
 		"|does not appear to be a python project|no `pyproject.toml`|project virtual environment|lockfile|no solution found|requires-python" +
 		"|python interpreter|querying python|virtual environment"), `execve\(\)|no virtual environment|command not found|bad interpreter` +
-		`|failed to spawn|^\w+ was unable to (launch|find) the specified|couldn't exec|cannot exec|exec format|environment(name|location)notfound|conda environment|commandnotfounderror` +
+		`|failed to spawn|^\w+ was unable to (launch|find) the specified|couldn't exec|cannot exec|exec format|environment(name|location|file)notfound|conda environment|commandnotfounderror` +
 		`|conda (activate|init)'?.*(before|shell)|lmod has detected|modulefile|pyvenv\.cfg|can't open file|init_fs_encoding` +
 		`|platform (in)?dependent libraries|no such file or directory: 'python|no interpreter found|python interpreter.*(not|fail|no such|broken)` +
 		`|unbound variable|execvp|failed to (exec\b|discover|locate)|could not execve|pyproject\.toml|project virtual environment.*(cannot|not|invalid)` +

@@ -151,12 +151,12 @@ func tellsOfRound(text string) bool {
 // headCounted returns the count with which a line begins, or zeros.
 func headCounted(text string) (n, of int) {
 	if g := headCount.FindStringSubmatch(text); g != nil {
-		return atoi(g[1]), atoi(g[2])
+		return atoi(g[1] + g[3]), atoi(g[2] + g[4])
 	}
 	return 0, 0
 }
 
-var headCount = lazy.New(`^` + levelled + `[\[(] *(\d{1,9}) ?(?:/|of) ?(\d{1,9}) *[\])]`)
+var headCount = lazy.New(`^` + levelled + `[\[(] *(\d{1,9}) ?(?:/|of) ?(\d{1,9}) *[\])]|^[>\s]*(\d{1,9})/(\d{1,9}) ->`)
 
 var inRound = lazy.New(`(?i)^` + levelled + round + `s?\W{0,3}\d|\b(?:improved|new best)\b`)
 
