@@ -97,7 +97,7 @@ func (s *scanner) begins(text string, off int64) {
 	if c := word0(text); len(text) < leastOpening || !logline.Digit(c) && (c < 'A' || c > 'z') && c < 0x80 {
 		return
 	}
-	if onlyTime.MatchString(text) || pattern.AgentLine(text) || ofTorch.MatchString(text) || libraryLog.MatchString(text) || Complaint.MatchString(text) {
+	if onlyTime.MatchString(text) || pattern.AgentLine(text) || ofTorch.MatchString(text) || Complaint.MatchString(text) {
 		return
 	}
 	st := s.streams[logline.NoTag]
