@@ -26,17 +26,22 @@ type opening struct {
 	since  int       // sentences so far
 	over   bool      // its process has ended
 	raised bool      // it raised an exception, after which its process may have ended
-	next   int       // which of forms would come next, where some came again, in their order
-	from   int       // the first of these
-	met    int       // how many did
-	others int       // lines since the last of these
-	twice  bool      // the last of these was said twice
-	again  Mark      // where they began to
+	repeat repeat    // what came again of forms
 	looked int       // untagged lines before the first step
 	at     time.Time // of the first of them
 	first  []uint32  // their sentences, whoever says them, without their digits
 	back   []uint32  // those of them that came again after a launcher told of a failure
 	begun  Mark      // where these began to
+}
+
+// A repeat is how much of an opening came again, in its order.
+type repeat struct {
+	next   int  // which of the sentences would come next; 0 while none came
+	from   int  // the first that came
+	met    int  // how many did
+	others int  // lines since the last of these
+	twice  bool // the last of these was said twice
+	begun  Mark // where they began to
 }
 
 // said32 hashes a sentence: without any digits, and without those before its first
@@ -77,12 +82,13 @@ var ofTorch = lazy.New(`^\[?[WE]\d{4} \d\d:.*(?:\.cpp:\d+\] \[c10d\]|torch/distr
 
 // begins looks for the start of another run in an untagged line.
 func (s *scanner) begins(text string, off int64) {
+	m := Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag}
 	if strings.HasPrefix(text, "nohup: ignoring input") && s.opening.since > 0 {
-		s.another(Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag})
+		s.another(m)
 		s.before = nil // it leaves no doubt
 		return
 	}
-	o := &s.opening
+	o, r := &s.opening, &s.opening.repeat
 	loose := form32(logline.NoTag, opened(text))
 	if b := s.before; b != nil {
 		again := b.kind != Appended && slices.Contains(o.first, loose) || slices.ContainsFunc(o.forms, func(f said32) bool { return f.loose == loose })
@@ -90,8 +96,8 @@ func (s *scanner) begins(text string, off int64) {
 			b.own++
 		}
 	}
-	s.beginsOver(text, loose, Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag})
-	if o.since > 2*openingLines && o.next == 0 && !slices.ContainsFunc(o.forms, func(f said32) bool { return f.loose == loose }) {
+	s.beginsOver(text, loose, m)
+	if o.since > 2*openingLines && r.next == 0 && !slices.ContainsFunc(o.forms, func(f said32) bool { return f.loose == loose }) {
 		return // most lines, of most logs
 	}
 	if c := word0(text); len(text) < leastOpening || !logline.Digit(c) && (c < 'A' || c > 'z') && c < 0x80 {
@@ -109,39 +115,39 @@ func (s *scanner) begins(text string, off int64) {
 	}
 	o.since++
 	failed := o.raised && len(s.Starts[Restarted]) == 0 && (s.Failed == nil || s.Failed.Off <= s.lastStart) // and no launcher starts it again
-	if o.next > 0 {
+	if r.next > 0 {
 		exact := exactOf(text)
-		switch k := slices.IndexFunc(o.forms[o.next:], func(f said32) bool { return f.exact == exact }); {
-		case exact == o.forms[o.next-1].exact:
-			if !o.forms[o.next-1].twice || o.twice {
-				o.next = 0 // several ranks say it
+		switch k := slices.IndexFunc(o.forms[r.next:], func(f said32) bool { return f.exact == exact }); {
+		case exact == o.forms[r.next-1].exact:
+			if !o.forms[r.next-1].twice || r.twice {
+				r.next = 0 // several ranks say it
 			}
-			o.twice = true
+			r.twice = true
 			return
 		case k == 0, k > 0 && !s.metFailure():
-			o.next, o.met, o.others, o.twice = o.next+k+1, o.met+1, 0, false
+			*r = repeat{next: r.next + k + 1, from: r.from, met: r.met + 1, begun: r.begun}
 			// After the words of an end or an exception two lines are enough.
-			if o.met >= enoughAgain || o.from > 0 && o.met >= enoughAfter || s.whole != nil || failed {
-				s.another(o.again)
+			if r.met >= enoughAgain || r.from > 0 && r.met >= enoughAfter || s.whole != nil || failed {
+				s.another(r.begun)
 			}
 			return
-		case o.others < openingLines && !s.metFailure() && !slices.ContainsFunc(o.forms, func(f said32) bool { return f.loose == loose }):
-			o.others++ // it does something otherwise; after what went wrong it may be another rank's, or the next part's
+		case r.others < openingLines && !s.metFailure() && !slices.ContainsFunc(o.forms, func(f said32) bool { return f.loose == loose }):
+			r.others++ // it does something otherwise; after what went wrong it may be another rank's, or the next part's
 			return
 		}
 	}
-	o.next = 0
+	r.next = 0
 	for i, f := range o.forms {
 		switch {
 		case f.loose != loose:
 		case i == 0 && o.over:
-			s.another(Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag})
+			s.another(m)
 			return
 		case i == 0 && (o.since > 2*openingLines || s.whole != nil || failed || s.now.Sub(o.at) > apart) && f.exact == exactOf(text):
-			o.next, o.from, o.met, o.others, o.twice, o.again = 1, 0, 1, 0, false, Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag}
+			*r = repeat{next: 1, met: 1, begun: m}
 			return
 		case i > 0 && s.Failed != nil && s.Failed.Off > s.lastStart && f.exact == exactOf(text): // a loop begins behind the script's first lines
-			o.next, o.from, o.met, o.others, o.twice, o.again = i+1, i, 1, 0, false, Mark{Off: off, Text: text, At: s.now, Tag: logline.NoTag}
+			*r = repeat{next: i + 1, from: i, met: 1, begun: m}
 			return
 		case o.since <= 2*openingLines && i > 0 && i == len(o.forms)-1 && !f.twice && f.exact == exactOf(text):
 			o.forms[i].twice = true

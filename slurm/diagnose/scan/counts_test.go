@@ -196,6 +196,7 @@ func TestLastWordsOfRuns(t *testing.T) {
 		strings.Repeat("A word first\n", 7) + "Thu Jan  8 10:00:00 UTC 2026\n" + strings.Repeat("A note on it\n", 12) + date: true,
 		strings.Repeat("A word first\n", 8) + "Thu Jan  8 10:00:00 UTC 2026\n" + strings.Repeat("A note on it\n", 12) + date: false,
 		"Everything is saved\n+-----+\n" + strings.Repeat("| GPU |\n", 9) + "+-----+\n":                                      true,
+		"Everything is saved\n" + strings.Repeat("  [0., 0., 0.],\n  ...,\n", 9):                                             true, // rows of one array
 		"Everything is saved\n" + strings.Repeat("- GPU -\n", 9):                                                             false,
 		"Thu Jan  8 10:00:00 UTC 2026\n" + strings.Repeat("A note on it\n", 12) + date:                                       true,
 		"Thu Jan  8 10:00:00 UTC 2026\n" + strings.Repeat("A note on it\n", 12) + "2026-01-08 10:20:00.147832: \n":           false, // the rest is cut off
