@@ -1,12 +1,18 @@
 package diagnose_test
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
-	"github.com/stretchr/testify/require"
 )
 
 // Several tasks that fail alike before the training is launched do not show that the script went on after the first of them.
@@ -18,6 +24,33 @@ func TestTasksThatFailAlikeInACheck(t *testing.T) {
 		"went on":      {missing + diagnosetest.Rounds(9, "Epoch {n}: Train Loss 0.1\n") + exits, outcome.UnknownExit},
 	} {
 		r := diagnosetest.Old(t, "pre-flight: imports\n"+c.log)
+		require.Equal(t, c.class, r.Class, "%s: %s", name, r.RootLine)
+	}
+}
+
+// A check of the environment failed, and the job's other log tells whether its program did its work without.
+func TestACheckThatFailedBeforeTheProgram(t *testing.T) {
+	check := "Traceback (most recent call last):\n  File \"<string>\", line 1, in <module>\nModuleNotFoundError: No module named 'tensorflow'\n"
+	program := strings.ReplaceAll(check, "<string>", "/w/train.py")
+	library := strings.Repeat("2026-04-20 13:51:39.72: I tensorflow/core/common_runtime/gpu/gpu_device.cc:1616] Created device gpu:0\n", 3)
+	pairs := diagnosetest.Rounds(9, "Pair {n}: Dice = 0.5\n")
+	for name, c := range map[string]struct{ err, out, class string }{
+		"the program completed":            {check + library, pairs + "Job finished at Mon Apr 20 01:51:46 PM EDT 2026\n", outcome.Success},
+		"nothing behind the check":         {check, pairs + "Job finished at Mon Apr 20 01:51:46 PM EDT 2026\n", outcome.ImportError},
+		"the check ran the program":        {strings.Replace(check, "<module>\n", "<module>\n  File \"/w/train.py\", line 3, in main\n", 1) + library, pairs + "Job finished at Mon Apr 20 01:51:46 PM EDT 2026\n", outcome.ImportError},
+		"it did not":                       {check + library, pairs, outcome.ImportError},
+		"the program itself lacked it":     {program, pairs + "Job finished at Mon Apr 20 01:51:46 PM EDT 2026\n", outcome.ImportError},
+		"a task left with the check's end": {check + "srun: error: gpu1: task 0: Exited with exit code 1\n", "Job finished at Mon Apr 20 01:51:46 PM EDT 2026\n", outcome.ImportError},
+	} {
+		dir := t.TempDir()
+		for file, text := range map[string]string{"job.err": c.err, "job.out": c.out} {
+			path := filepath.Join(dir, file)
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+			old := time.Now().Add(-48 * time.Hour)
+			require.NoError(t, os.Chtimes(path, old, old))
+		}
+		r, err := diagnose.Path(context.Background(), dir, diagnose.Context{})
+		require.NoError(t, err)
 		require.Equal(t, c.class, r.Class, "%s: %s", name, r.RootLine)
 	}
 }

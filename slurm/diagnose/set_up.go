@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logline"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
@@ -14,6 +15,13 @@ func raisedBySetUp(e *scan.Event) bool {
 	}
 	first := e.Stack.Frames[0]
 	return setUpCommand.MatchString(first.File) || first.File == "<string>" && first.Function == "<module>" && !e.Stack.Has("multiprocessing/")
+}
+
+// didWithout reports whether a script's check by "python -c" found no module, and a program of its only process wrote on in the same
+// file and completed by the job's other log.
+func (j *job) didWithout(e *scan.Event) bool {
+	return raisedBySetUp(e) && e.Class == outcome.ImportError && len(e.Stack.Frames) == 1 && e.Tag == logline.NoTag &&
+		j.fileRank[e.File] < 0 && !j.manyProcesses() && !j.deathSeen() && j.linesSinceEvents(e) >= scan.Enough && j.readsWell(e.File)
 }
 
 var setUpCommand = lazy.New(`/bin/(?:conda|mamba|pip3?)$`)

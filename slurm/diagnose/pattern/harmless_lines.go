@@ -24,12 +24,14 @@ var harmlessPatterns = []pattern{
 		"|non-fatal|nonfatal|harmless|will start from random|couldn't chdir|client reregist|deprecat|not supported (" +
 		"|can lead to|may lead to|could lead to|reduced performance|degraded performance")},
 	{on: oneOf("falling back|fall back|fallback|falls back")},
-	// A script has a line with nothing but a Unicode blank, which a shell takes for a command.
-	{on: oneOf("command not found"), re: "line \\d+: [\u00a0\u200b\u3000\ufeff]+: command not found"},
+	// A script has a line with nothing but a Unicode blank or a rule, which a shell takes for a command.
+	{on: oneOf("command not found"), re: "line \\d+: (?:[\u00a0\u200b\u3000\ufeff]+|([=*~_#+-])[=*~_#+-]{3,}): command not found"},
 	// Slurm's or another system's tool for control groups cannot add a process to one: its table is full, and no disk is.
 	{on: oneOf("changing group of pid")},
 	// conda is asked to create an environment that exists already.
 	{on: oneOf("prefix already exists")},
+	// A plug-in of conda cannot be loaded, and conda goes on without it.
+	{on: oneOf("error while loading conda entry point")},
 	// A network adapter reports events of its fabric other than errors: ibv_get_async_event(3).
 	{on: oneOf("async event"), re: `async event ?:? (?:sm|lid|p_?key(?: table)?) change|async event ?:? (?:path migrated|communication established)`},
 	{on: oneOf("caught,|caught)|caught and|caught an"), re: `\bcaught[,)]|\bcaught\b.*\b(?:try|retry|skip|contin)`},

@@ -62,7 +62,7 @@ var pythonPatterns = []pattern{
 			"|dimensions should match|batch1 and batch2|batch2 tensor|to have shape|to be of shape|padded input size|output size is too small|expected size|wrong shape|unexpected shape" +
 			"|normalized_shape|normalized shape|must have same dimension|must have the same shape|must have the same size|same size as" +
 			"|does not match the shape of|tensor sizes|size mismatch, m1|split sizes|broadcast together|negative dimension|expected input" +
-			"|expected hidden size|must be matrices|is not broadcastable|does not broadcast|reduction dim|number of dimensions|are incompatible|shape '[" +
+			"|expected hidden size|expected hidden[0] size|expected hidden[1] size|input.size(-1) must be equal to input_size|must be matrices|is not broadcastable|does not broadcast|reduction dim|number of dimensions|are incompatible|shape '[" +
 			"|d (unbatched)|(batch mode)"), // of a convolution's or a recurrent layer's input
 		`^[\w.]*(error|exception)\b.*(size|shape|dimension|broadcast|multipl|normalized|split|equal|matri|matrices|same|match|expected input` +
 			`|reduction dim)|^\W*(the )?(size of tensor|mat1 and mat2|shape '\[|shape mismatch|sizes of tensors)`,

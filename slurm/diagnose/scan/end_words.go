@@ -78,10 +78,10 @@ func banner(text string) bool {
 
 // closing matches words that occur only at an end.
 var closing = lazy.New(`(?i)\b(?:end|finish(?:ed)?)[ _]?(?:time|at)\b|(?:结束|完成)时间|\bend(?:ed|ing) at:|\b` + wholeRun + ` ends?\b` +
-	`|\bexit(?:ed with)? (?:code|status)\b.{0,5}\b0\b` +
+	`|\bexit(?:ed with)? (?:code|status)\b.{0,5}\b0\b|^\W*(?:exit|return)_(?:code|status): ?0$` +
 	`|^\W*finishing [a-z ]{1,30}\d?\d (?:[a-z]{3} )?\d\d:\d\d:\d\d\b` + // with a date
 	`|(?:^|[\]:>-] )\W*total (?:\w+ )?time\b` +
-	`|^\W*(?:good[ -]?)?bye\b.{0,24}$` +
+	`|^\W*(?:good[ -]?)?bye\b.{0,24}$|\bsamples are ready and waiting for you here\b` + // Stable Diffusion's scripts, before "Enjoy."
 	`|\bexiting ` + wholeRun + `\b|\b` + wholeRun + ` took \d|^\W*end of (?:the )?(?:output|do-file|` + wholeRun + `)\b` +
 	`|\[NbConvertApp\] Writing \d+ bytes|^(?:real|user|sys)\s+\d+m|^OK(?: \(\w+=\d+\))?$` + // time(1)
 	`|^[\w./-]+ terminated on \d` +
@@ -165,3 +165,17 @@ var onlyDone = lazy.New(`(?i)^\W*(?:done|finished|完成)\W*$`)
 
 // opens matches a line that says that a round begins: "Epoch 34 started".
 var opens = lazy.New(`(?i)^` + levelled + round + `s?\W{0,3}\d+(?: ?(?:/|of) ?\d+)?\W{0,3}(?:has )?(?:start(?:ed|s|ing)?|beg[aiu]ns?|beginning)\b`)
+
+// beginsNext reports whether the last line, behind the message that all work is done, says that the next work begins.
+func (f *Facts) beginsNext() bool {
+	for _, m := range tail(f.talk(), 1) {
+		_, line := logline.CutTag(m.Text)
+		return m.Tag == logline.NoTag && m.told > f.wholeTold && nextWork.MatchString(message(line)) && !endWords(line)
+	}
+	return false
+}
+
+// nextWork matches the announcement of work on something that has a name.
+var nextWork = lazy.New(`^` + levelled + begun)
+
+const begun = `开始(?:跑|运行|训练|评估|推理|处理) ?[A-Za-z\d]`

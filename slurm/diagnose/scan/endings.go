@@ -60,7 +60,7 @@ type Ending struct {
 
 // Ending evaluates the last lines of a log.
 func (f *Facts) Ending() (e Ending) {
-	if f.SaidDone() {
+	if f.SaidDone() && !f.beginsNext() {
 		return Ending{Said: !f.failedSince(f.wholeTold), Sure: true}
 	}
 	if f.torn || slices.ContainsFunc(tail(f.Last, lastLines), func(m Mark) bool { return accountedLost.MatchString(m.Text) }) {
@@ -411,7 +411,7 @@ const Farewell = 12
 
 // beginning matches announcements of work that is about to begin.
 var beginning = lazy.New(`^` + levelled + `(?:Running|Start(?:ing)?|Begin(?:ning)?|Generating|Loading|Building|Processing|Computing|Training|Evaluating|` +
-	`Testing|Executing|Launching|Initializing|Downloading|Preparing|Creating)\b`)
+	`Testing|Executing|Launching|Initializing|Downloading|Preparing|Creating)\b|^` + levelled + begun)
 
 // soFar matches words for a measure that the next epoch may improve.
 var soFar = lazy.New(`(?i)\b(?:best|improved)\b`)

@@ -17,7 +17,7 @@ type tally struct {
 	within bool // the line says that its epoch is not at its end
 }
 
-var tallyForm = lazy.On("/|of|OF", `(?i)\b(\d+) ?/ ?(\d+)\b(?: \[[\d:]+<|\s*\|| \[[=>.]{10,}\]| ━{10,})|(epoch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b`)
+var tallyForm = lazy.On("/|of|OF", `(?i)\b(\d+) ?/ ?(\d+)\b(?: \[[\d:]+<|\s*\|| \[[=>.]{10,}\]| ━{10,})|(epoch|step|iter(?:ation)?)(?: is \[|\D{0,3})(\d+) ?(?:/|of) ?(\d+)\b`)
 
 // richTally matches a progress bar of the library rich.
 var richTally = lazy.On("━", `━ +(\d[\d,]*)/(\d[\d,]*) +\[`)
@@ -71,7 +71,7 @@ func midEpoch(text string) bool {
 }
 
 // innerCount matches a count within an epoch in the same line.
-var innerCount = lazy.New(`(?i)\b(?:batch|step|iter(?:ation)?)\D{0,3}(\d+) ?(?:/|of) ?(\d+)\b|\b(\d+)/(\d+) \[[\d:]+<`)
+var innerCount = lazy.New(`(?i)\b(?:batch|step|iter(?:ation)?)(?: is \[|\D{0,3})(\d+) ?(?:/|of) ?(\d+)\b|\b(\d+)/(\d+) \[[\d:]+<`)
 
 // An epochCount follows a count of epochs, or of the rounds of federated learning. The number of lines of
 // each epoch shows whether the last one was written completely. The total is in the same line as the
@@ -145,9 +145,10 @@ func (c epochCount) opened(told int, behind []Mark) bool {
 // reports give the number of the iteration alone.
 type plan struct {
 	of        int
-	announced bool // in the program's own words, which outweigh a setting
-	reached   int  // the line at which they reached it, as Facts.told without unfinished bars
-	spent     int  // how often a report's estimate of the remaining time was zero
+	announced bool   // in the program's own words, which outweigh a setting
+	reached   int    // the line at which they reached it, as Facts.told without unfinished bars
+	report    uint32 // the form of that line
+	spent     int    // how often a report's estimate of the remaining time was zero
 	etas      etas
 }
 
@@ -253,10 +254,10 @@ func (p *plan) read(text string, told int) {
 	}
 	if g := numbered.FindStringSubmatch(text); g != nil {
 		switch n, _ := strconv.Atoi(g[1]); {
+		case n == p.of && (p.reached == 0 || p.announced || form32(logline.NoTag, text) != p.report): // an iteration, and its evaluation
+			p.reached, p.report = told, form32(logline.NoTag, text)
 		case p.reached > 0 && (n <= p.of/2 || !p.announced), n > p.of:
 			p.of, p.reached = 0, 0 // it begins again, or goes on: that was the number of a part
-		case n == p.of:
-			p.reached = told
 		}
 	}
 }
