@@ -1,16 +1,11 @@
 package diagnose_test
 
 import (
-	"context"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/megatron-ops/megatron-ops/slurm/diagnose"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/diagnosetest"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/outcome"
 )
@@ -42,15 +37,7 @@ func TestACheckThatFailedBeforeTheProgram(t *testing.T) {
 		"the program itself lacked it":     {program, pairs + "Job finished at Mon Apr 20 01:51:46 PM EDT 2026\n", outcome.ImportError},
 		"a task left with the check's end": {check + "srun: error: gpu1: task 0: Exited with exit code 1\n", "Job finished at Mon Apr 20 01:51:46 PM EDT 2026\n", outcome.ImportError},
 	} {
-		dir := t.TempDir()
-		for file, text := range map[string]string{"job.err": c.err, "job.out": c.out} {
-			path := filepath.Join(dir, file)
-			require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
-			old := time.Now().Add(-48 * time.Hour)
-			require.NoError(t, os.Chtimes(path, old, old))
-		}
-		r, err := diagnose.Path(context.Background(), dir, diagnose.Context{})
-		require.NoError(t, err)
+		r := ofFolder(t, map[string]string{"job.err": c.err, "job.out": c.out})
 		require.Equal(t, c.class, r.Class, "%s: %s", name, r.RootLine)
 	}
 }

@@ -17,10 +17,10 @@ func raisedBySetUp(e *scan.Event) bool {
 	return setUpCommand.MatchString(first.File) || first.File == "<string>" && first.Function == "<module>" && !e.Stack.Has("multiprocessing/")
 }
 
-// didWithout reports whether a script's check by "python -c" found no module, and a program of its only process wrote on in the same
-// file and completed by the job's other log.
+// didWithout reports whether a script's check by "python -c" (see raisedBySetUp) found no module, and a program of its only process
+// wrote on in the same file and completed by the job's other log.
 func (j *job) didWithout(e *scan.Event) bool {
-	return raisedBySetUp(e) && e.Class == outcome.ImportError && len(e.Stack.Frames) == 1 && e.Tag == logline.NoTag &&
+	return e.Class == outcome.ImportError && len(e.Stack.Frames) == 1 && e.Tag == logline.NoTag &&
 		j.fileRank[e.File] < 0 && !j.manyProcesses() && !j.deathSeen() && j.linesSinceEvents(e) >= scan.Enough && j.readsWell(e.File)
 }
 

@@ -60,7 +60,7 @@ func (j *job) after(e *scan.Event) continuation {
 	if e.Kind != "" && j.linesUntilNext(e) >= scan.NextRun && !j.manyProcesses() {
 		return wentOn // only another program writes so much
 	}
-	if raisedBySetUp(e) && f.Ran.Programs-j.lastAlike(e).Ran.Programs >= scan.Enough || j.didWithout(e) {
+	if raisedBySetUp(e) && (f.Ran.Programs-j.lastAlike(e).Ran.Programs >= scan.Enough || j.didWithout(e)) {
 		return wentOn
 	}
 	if e.Kind != "" && !e.Dated && j.linesSinceEvents(e) >= 10 && f.LastTime.Sub(e.When()) > scan.LongAfter && !e.When().IsZero() {

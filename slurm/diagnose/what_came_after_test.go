@@ -206,6 +206,8 @@ func TestFormsThatNameACause(t *testing.T) {
 		strings.NewReplacer("%s\", line 103", "run.py\", line 625", "%s\n", "Unsupported nproc_per_node value: \n").Replace(run):                  outcome.BadArgs,
 		strings.NewReplacer("%s\", line 103", "elastic/rendezvous/utils.py\", line 103", "%s\n", "The hostname of 'gpu[1-2]:302'\n").Replace(run): outcome.Rendezvous,
 		"NotImplementedError: Unsloth cannot find any torch accelerator? You need a GPU.\n":                                                       outcome.CUDADriver,
+		diagnosetest.Raised("RuntimeError: Expected hidden[0] size (2, 56, 128), got (2, 64, 128)"):                                               outcome.ShapeMismatch,
+		diagnosetest.Raised("RuntimeError: input.size(-1) must be equal to input_size. Expected 64, got 32"):                                      outcome.ShapeMismatch,
 		"Traceback (most recent call last):\n  File \"/a/torchvision/datasets/imagenet.py\", line 96, in _verify_archive\n    raise RuntimeError(x)\n" +
 			"RuntimeError: The archive devkit.tar.gz is not present in the root directory or is corrupted.\n": outcome.DatasetMissing,
 	} {

@@ -33,6 +33,8 @@ func TestALineThatSaysThatItGoesOnIsNoCause(t *testing.T) {
 		"an attempt of several":      "tuner: attempt 1/5: CUDA out of memory",
 		"nothing to do":              "tuner: CUDA out of memory for plan 7; no action needed",
 		"a control group":            "Error changing group of pid 148770: No space left on device",
+		"a plug-in of conda's":       "Error while loading conda entry point: conda-libmamba-solver (libarchive.so.20: cannot open shared object file: No such file or directory)",
+		"a rule as a command":        "run.sh: line 10: ==========: command not found",
 		"a level below error":        "[WARNING] tuner: CUDA out of memory for plan 7",
 		"a level without a margin":   "DEBUG tuner: CUDA out of memory for plan 7",
 		"a level as a word":          "Info: CUDA out of memory for plan 7",

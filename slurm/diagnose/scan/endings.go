@@ -410,8 +410,8 @@ const lastLines = 6
 const Farewell = 12
 
 // beginning matches announcements of work that is about to begin.
-var beginning = lazy.New(`^` + levelled + `(?:Running|Start(?:ing)?|Begin(?:ning)?|Generating|Loading|Building|Processing|Computing|Training|Evaluating|` +
-	`Testing|Executing|Launching|Initializing|Downloading|Preparing|Creating)\b|^` + levelled + begun)
+var beginning = lazy.New(`^` + levelled + `(?:(?:Running|Start(?:ing)?|Begin(?:ning)?|Generating|Loading|Building|Processing|Computing|Training|Evaluating|` +
+	`Testing|Executing|Launching|Initializing|Downloading|Preparing|Creating)\b|` + begun + `)`)
 
 // soFar matches words for a measure that the next epoch may improve.
 var soFar = lazy.New(`(?i)\b(?:best|improved)\b`)

@@ -253,9 +253,10 @@ func (p *plan) read(text string, told int) {
 		return
 	}
 	if g := numbered.FindStringSubmatch(text); g != nil {
+		form := form32(logline.NoTag, text)
 		switch n, _ := strconv.Atoi(g[1]); {
-		case n == p.of && (p.reached == 0 || p.announced || form32(logline.NoTag, text) != p.report): // an iteration, and its evaluation
-			p.reached, p.report = told, form32(logline.NoTag, text)
+		case n == p.of && (p.reached == 0 || p.announced || form != p.report): // an iteration, and its evaluation
+			p.reached, p.report = told, form
 		case p.reached > 0 && (n <= p.of/2 || !p.announced), n > p.of:
 			p.of, p.reached = 0, 0 // it begins again, or goes on: that was the number of a part
 		}

@@ -1,6 +1,7 @@
 package scan_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,8 +11,8 @@ import (
 )
 
 // TestEndsToldInOtherWords has, in words of our own, how a service or a batch system
-// tells what came of a job, how a training says that it stops, and times in other
-// languages.
+// tells what came of a job, how a training says that it stops, counts in words, times in other
+// languages, and what takes an end back.
 func TestEndsToldInOtherWords(t *testing.T) {
 	steps := "Step 10 loss 0.5\nStep 20 loss 0.4\nStep 30 loss 0.3\n"
 	table := "\nJob ID:          8123.head\nUsername:        ana\nGroup:           users\nQueue Used:      gpu\nAccount:         a12\nNode:            n07\n-----\n"
@@ -104,8 +105,22 @@ func TestEndsToldInOtherWords(t *testing.T) {
 			"-----------  ------\nPython       3.8.13\nfast._C      not built correctly: /v/fast/_C.so: undefined symbol: _ZN3c10\n-----------  ------\nTraining with seed 7\n",
 			outcome.UnknownExit, "seed 7",
 		},
-		"how many samples there are": {"Running 200 samples from 200 configured (dataset size: 500)\n", outcome.UnknownExit, "200"},
-		"the time of each round":     {strings.Repeat("Runde loss 0.5\nLaufzeit: 41.7 s\n", 9), outcome.UnknownExit, ""},
+		"how many samples there are":                           {"Running 200 samples from 200 configured (dataset size: 500)\n", outcome.UnknownExit, "200"},
+		"the time of each round":                               {strings.Repeat("Runde loss 0.5\nLaufzeit: 41.7 s\n", 9), outcome.UnknownExit, ""},
+		"all is done, and the next work begins":                {"loss 0.3\n[INFO] 全部任务完成\n[INFO] 开始跑 Qwen2.5 on chart\n", outcome.UnknownExit, ""},
+		"the training is done, and its start is told":          {"loss 0.3\n训练完成\n开始时间: 10:00:01\n", outcome.Success, ""},
+		"a script's exit status":                               {"{\n\"top3_hit\": true\n}\nEXIT_STATUS:0\n", outcome.Success, ""},
+		"samples that are ready":                               {"loss 0.3\nYour samples are ready and waiting for you here: \n./out\n\nEnjoy.\n", outcome.Success, ""},
+		"a text that a model wrote":                            {"[8/90] generated:\nCook it.\nEnjoy!\n", outcome.UnknownExit, ""},
+		"the status of one of several tasks":                   {"case 8 of 90\ntask 8 exit_code=0\n", outcome.UnknownExit, ""},
+		"a script's variable":                                  {"loss 0.3\n+ EXIT_CODE=0\n", outcome.UnknownExit, ""},
+		"all is done, and a test passed":                       {"loss 0.3\n[INFO] 全部任务完成\n开始测试通过\n", outcome.Success, ""},
+		"another exit status":                                  {"loss 0.3\nEXIT_STATUS:1\n", outcome.UnknownExit, ""},
+		"the last batch of the last epoch, in words":           {batches(600), outcome.Success, ""},
+		"the last batch of another epoch":                      {batches(599), outcome.UnknownExit, ""},
+		"nanoGPT's last iteration, behind its last evaluation": {nano(3000), outcome.Success, ""},
+		"an iteration before it":                               {nano(2990), outcome.UnknownExit, ""},
+		"more iterations than the setting says":                {nano(3000) + "iter 3010: loss 0.02, time 4.5ms\n", outcome.UnknownExit, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := diagnosetest.Old(t, c.log)
@@ -113,4 +128,21 @@ func TestEndsToldInOtherWords(t *testing.T) {
 			require.Contains(t, d.RootLine, c.line)
 		})
 	}
+}
+
+// batches is the log of a trainer that writes its counts in words, up to the end of an epoch.
+func batches(epoch int) (log string) {
+	for n := range 28 {
+		log += fmt.Sprintf("Epoch is [%d/600], mini-batch is [%d/27], batch_loss is 0.19971590\nclassify loss is 0.06769162\n", epoch, n)
+	}
+	return log + "epoch_loss is 0.22183135\nMon May 23 19:39:13 2022\n=====================\n"
+}
+
+// nano is the log of nanoGPT up to an iteration at which it evaluates.
+func nano(last int) string {
+	log := "Overriding config with config/a.py:\nmax_iters = 3000\nlr_decay_iters = 3000\n"
+	for n := 0; n < last; n += 500 {
+		log += fmt.Sprintf("step %d: train loss 1.2, val loss 1.5\nsaving checkpoint to out\niter %d: loss 1.2, time 4.5ms\niter %d: loss 1.2, time 4.5ms\n", n, n, n+10)
+	}
+	return log + fmt.Sprintf("step %d: train loss 0.1, val loss 0.8\nsaving checkpoint to out\niter %d: loss 0.02, time 4.5ms\n", last, last)
 }
