@@ -33,8 +33,8 @@ type question struct {
 	cfg  config
 
 	// Answerers set invalid where the numbers do not fit together, and success where an
-	// exit code means success.
-	invalid, success bool
+	// exit code means success. They set refused where the answer says already that Megatron refuses.
+	invalid, success, refused bool
 }
 
 // sayInvalid is say for numbers that do not fit together.
@@ -104,6 +104,7 @@ var answerers = []answerer{
 	{"Experts", parallel, "", experts, setting},
 	{"Layers", parallel, "", layers, setting},
 	{"Layout", parallel, "", layout, setting},
+	{"Layout", parallel, "", verdict, setting},
 	{"Tasks", guide, sbatch + "#OPT_ntasks-per-node", tasks, setting},
 	{"World size", run, "", world, setting},
 	{"Releases of Megatron-LM", run, "", releases, result},
@@ -117,6 +118,9 @@ func Answer(text string, l lang.Lang) (Result, bool) {
 	q := &question{text: text, low: low, lang: l, cfg: readConfig(inPercent.ReplaceAllString(low, " ; "))}
 	for _, a := range answerers {
 		if t := a.answer(q); t != "" {
+			if a.skill == parallel && a.purpose != choice {
+				t = q.judged(t)
+			}
 			asked := a.purpose == choice || q.explainsProblem(a.purpose) || !q.describesProblem(t, a.purpose)
 			return Result{Text: t, Skill: a.skill, Section: a.section, URL: a.url, Setting: a.purpose == setting || a.purpose == failure, asked: asked}, true
 		}

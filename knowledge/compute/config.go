@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
-	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 )
 
 // A config holds what a question says about a run; zero means that it does not say.
@@ -15,11 +14,13 @@ type config struct {
 	TP, PP, CP, EP, ETP, DP, VPP                 int
 	MBS, GBS, Accum, Chunk                       int
 	Heads, Groups, Layers, Hidden, Seq, Experts  int
+	HeadDim, FFN                                 int
 	Vocab                                        int
 	Sockets, Cores, Threads                      int
 	Arch                                         int
 	GPU                                          string
 	TorchFSDP, FSDP, Overlap, SP, Tensor, Contxt bool
+	Huge                                         bool // a size or a number of GPUs is beyond any cluster
 }
 
 // A quantity is a number that a question may give, with the words before or after the
@@ -76,7 +77,12 @@ var quantities = []quantity{
 		`(?:个 ?)?(?:attention |query )?heads?|个注意力头|个头|注意力头|头`,
 	},
 	{func(c *config) *int { return &c.Layers }, `num-layers|layers|层数|模型层数`, `(?:transformer )?layers?|-layer|个? ?transformer 层|层`},
+	{func(c *config) *int { return &c.HeadDim }, `kv-channels|head[- ]dim(?:ension)?s?|每个?头的?维度|头维度`, ``},
 	{func(c *config) *int { return &c.Vocab }, `vocab(?:ulary)?(?:[- ]size)?(?: for| with)?|词表(?:大小)?`, ``},
+	{
+		func(c *config) *int { return &c.FFN },
+		`ffn(?:[- ]hidden)?(?:[- ](?:size|dim(?:ension)?|width))?|intermediate(?:[- ](?:size|dim))?|(?:前馈|ffn)(?:网络|层)?(?:的)?(?:隐藏层?)?(?:大小|维度|宽度)?`, ``,
+	},
 	{func(c *config) *int { return &c.Hidden }, `hidden-size|hidden(?:[- ](?:size|dim(?:ension)?))?|隐藏(?:层)?(?:大小|维度?|尺寸)?|\bd-model`, ``},
 	{
 		func(c *config) *int { return &c.Seq }, `seq-length|sequence[- ]length|seq[- ]?len(?:gth)?|序列(?:长度?)?|上下文长度|\bseq(?:uence)?|context length`,
@@ -264,11 +270,20 @@ func readConfig(whole string) config {
 	s := productMessage.ReplaceAllString(expertData.ReplaceAllString(whole, "edp"), " ")
 	var c config
 	if strings.ContainsAny(s, "0123456789") {
-		s = c.readQuantities(s)
+		s = c.readQuantities(withoutOtherFlags(s))
 	}
 	c.readImplied(s)
 	c.readGPU(whole)
 	return c
+}
+
+// withoutOtherFlags cuts out Megatron's flags whose names end like that of a quantity, such as
+// --recompute-num-layers.
+func withoutOtherFlags(s string) string {
+	for _, q := range sizeFlags {
+		s = compiled(`--[a-z-]+-`+strings.TrimPrefix(q.flag, "--")+`[= ]+\S+`).ReplaceAllString(s, " ; ")
+	}
+	return s
 }
 
 // readQuantities reads the quantities. It returns the text without those that it found by
@@ -285,13 +300,20 @@ func (c *config) readQuantities(s string) string {
 				if m == nil {
 					break
 				}
-				*q.to(c) = value(s, m) // after 0 the loop looks for the next
+				n := value(s, m)
+				if most := c.most(q.to(c)); n > most {
+					c.Huge, n = c.Huge || q.to(c) != &c.Vocab && !strings.Contains(s, "token"), 0 // a batch may be counted in tokens
+				}
+				*q.to(c) = n // after 0 the loop looks for the next
 				s = cutOut(s, m[0], m[1])
 			}
 		}
 	}
 	if c.CP > maxContextParallel && c.Seq == 0 { // "context 8192" is a length
 		c.Seq, c.CP = c.CP, 0
+	}
+	if c.CP > maxNumber {
+		c.Huge, c.CP = true, 0
 	}
 	c.readNodes(s)
 	return s
@@ -343,20 +365,35 @@ const maxPerNode = 16
 // larger number counts as not given.
 const maxNumber = 1 << 20
 
-// value returns the number of a match of number; k means 1024 and m 1024².
+// maxLength is the largest accepted length of a sequence.
+const maxLength = 1 << 26
+
+// most returns the largest accepted number of a quantity. A larger one is no size that is read.
+func (c *config) most(to *int) int {
+	if to == &c.Seq || to == &c.CP { // a length may follow "context"
+		return maxLength
+	}
+	return maxNumber
+}
+
+// value returns the number of a match of number; k means 1024 and m 1024². A number with more
+// digits than any size counts as maxValue.
 func value(s string, m []int) int {
-	n := parseCount(s[m[2]:m[3]])
+	n, err := strconv.Atoi(s[m[2]:m[3]])
+	if err != nil || n > maxValue {
+		return maxValue
+	}
 	if m[4] >= 0 {
 		n *= 1024
 		if s[m[4]] == 'm' {
 			n *= 1024
 		}
 	}
-	if n > maxNumber {
-		return 0
-	}
 	return n
 }
+
+// maxValue is beyond every accepted number. Its product with 1024² does not overflow.
+const maxValue = 1 << 40
 
 // cutOut removes a part of the text, so that its numbers are not read again.
 func cutOut(s string, from, to int) string { return s[:from] + " ; " + s[to:] }
@@ -378,90 +415,4 @@ func parseCount(digits string) int {
 		return 0
 	}
 	return n
-}
-
-// readNodes reads the number of nodes, of GPUs per node and of all GPUs.
-func (c *config) readNodes(s string) {
-	if m := nodesOf.FindStringSubmatchIndex(s); m != nil {
-		c.Nodes, c.PerNode = parseCount(s[m[2]:m[3]]), parseCount(s[m[4]:m[5]])
-		s = cutOut(s, m[0], m[1])
-	}
-	if m := nodesBy.FindStringSubmatchIndex(s); m != nil && c.Nodes == 0 && !strings.Contains(s[m[0]:m[1]], "total") {
-		if m[2] < 0 { // "3 nodes x 8"
-			copy(m[2:6], m[6:10])
-		}
-		c.Nodes, c.PerNode = parseCount(s[m[2]:m[3]]), parseCount(s[m[4]:m[5]])
-		if n := c.PerNode; n > maxPerNode && c.Nodes > 0 && n%c.Nodes == 0 && !compiled(`each|per|每|各|[x*]`).MatchString(s[m[0]:m[1]]) {
-			c.World, c.PerNode = n, n/c.Nodes // "8 机 64 卡" gives the total
-		}
-		s = cutOut(s, m[0], m[1])
-	}
-	if m := perNode.FindStringSubmatchIndex(s); m != nil && c.PerNode == 0 {
-		c.PerNode = firstCount(perNode.FindStringSubmatch(s))
-		s = cutOut(s, m[0], m[1])
-	}
-	if m := times.FindStringSubmatchIndex(s); m != nil && c.Nodes == 0 && c.PerNode == 0 {
-		c.Nodes, _ = strconv.Atoi(s[m[2]:m[3]])
-		c.PerNode, _ = strconv.Atoi(s[m[4]:m[5]])
-		s = cutOut(s, m[0], m[1])
-	}
-	if m := grid.FindStringSubmatch(s); m != nil && c.Nodes == 0 && c.PerNode == 0 && c.TP+c.PP+c.CP > 0 {
-		c.Nodes, c.PerNode = parseCount(m[1]), parseCount(m[2]) // "an 8x8 cluster"
-	}
-	if m := nodeNum.FindStringSubmatchIndex(s); m != nil && c.Nodes == 0 {
-		c.Nodes = firstCount(nodeNum.FindStringSubmatch(s))
-		s = cutOut(s, m[0], m[1])
-	}
-	if m := worldNum.FindStringSubmatch(s); m != nil {
-		c.World = firstCount(m)
-	}
-}
-
-// moved matches a move from one GPU to another and captures the new one.
-var moved = lazy.New(`(?:from|从)[^.;?]{0,24}?(?:\bto\b|到|换成|迁移?到?|升级到?)(.*)`)
-
-func (c *config) readGPU(whole string) {
-	named := whole
-	if to := moved.FindStringSubmatch(whole); to != nil && gpuName.MatchString(to[1]) {
-		named = to[1]
-	}
-	if m := gpuName.FindStringSubmatch(named); m != nil {
-		c.GPU = m[0]
-		switch {
-		case m[1] != "":
-			c.Arch = 9
-		case m[2] != "", m[4] != "":
-			c.Arch = 8
-		case m[3] != "" || m[6] != "":
-			c.Arch = 10
-			if strings.Contains(whole, "pre-blackwell") {
-				c.Arch = 9
-			}
-		case m[5] != "":
-			c.Arch = 7
-		default:
-			if a, ok := megatron.GPUArch(strings.TrimSuffix(m[0], "s")); ok {
-				c.Arch = a
-			} else if a, ok := megatron.GPUArch(m[0]); ok {
-				c.Arch = a
-			} else if strings.HasPrefix(m[0], "a800") {
-				c.Arch = 8
-			} else if strings.Contains(m[0], "b") {
-				c.Arch = 10
-			}
-		}
-		if c.Arch == 0 && strings.Contains(whole, "blackwell") && !strings.Contains(whole, "pre-blackwell") {
-			c.Arch = 10
-		}
-	}
-	has := (&question{low: whole}).has
-	c.TorchFSDP = has("torch-fsdp", "fsdp2", "torch fsdp")
-	without := compiled(`(?:no|non|not|without|w/o|非|不用|没有?用?|没开|不开|不是|未用|未开|无)[- ]*(?:using |use )?(?:(?:megatron|torch)[- ])?fsdp`).MatchString(whole)
-	c.FSDP = has("fsdp") && !without
-	c.TorchFSDP = c.TorchFSDP && c.FSDP
-	c.Overlap = has("overlap-moe-expert-parallel-comm") ||
-		has("overlap", "重叠") && has("moe", "expert", "专家") && !has("no overlap", "without overlap", "不重叠")
-	c.SP = has("sequence-parallel", "sequence parallel", "序列并行")
-	c.Tensor = c.TP > 1 || c.TP == 0 && has("tensor model parallel", "tensor parallel", "tp>1", "tp > 1", "张量并行")
-	c.Contxt = c.CP > 1 || c.CP == 0 && has("cp>1", "cp > 1")
 }

@@ -56,14 +56,19 @@ var replicasAsked = lazy.New(`number of (?:model |data[- ]parallel )?(?:replicas
 // does not divide.
 func layout(q *question) string {
 	c := q.cfg
-	if c.TP == 0 && c.PP == 0 && c.CP == 0 || q.asksForCommand() {
+	if c.TP+c.PP+c.CP+c.EP+c.ETP == 0 || q.asksForCommand() || c.TP+c.PP+c.CP == 0 && c.World+c.Nodes > 0 {
 		return ""
+	}
+	if _, ok := multiply(orOne(c.TP), orOne(c.PP), orOne(c.CP), orOne(c.DP)); !ok {
+		return q.beyond()
 	}
 	size, factors := c.product()
 	if c.World == 0 && c.Nodes > 0 && c.PerNode == 0 && c.DP == 0 && c.GBS == 0 && !q.has("per node", "每节点", "每台") {
 		with := *q
 		with.cfg.PerNode, with.cfg.World = defaultPerNode, c.Nodes*defaultPerNode
-		return layout(&with) + q.say(" (Taking %d GPUs on each node.)", "(按每节点 %d 张 GPU 计算。)", defaultPerNode)
+		t := layout(&with)
+		q.refused = with.invalid
+		return t + q.say(" (Taking %d GPUs on each node.)", "(按每节点 %d 张 GPU 计算。)", defaultPerNode)
 	}
 	if c.World == 0 {
 		if c.DP > 0 { // the question asks for the number of GPUs
@@ -78,12 +83,7 @@ func layout(q *question) string {
 			return ""
 		}
 		if q.has("how big", "how large", "replica", "how many cards", "副本", "多大", "how many gpu", "minimum", "smallest", "fewest", "least", "at least", "min gpu", "几张", "多少卡", "多少张", "几卡", "至少", "最少", "最小") {
-			t := q.say("At least %[1]d GPUs: one model replica takes %[2]s = %[1]d (DP = 1); the total must be a multiple of %[1]d.",
-				"至少 %[1]d 张 GPU:一个模型副本占 %[2]s = %[1]d 张(DP = 1);总数必须是 %[1]d 的倍数。", size, factors)
-			if g := c.PerNode; g > 0 {
-				t += q.say(" That is %d nodes of %d GPUs.", " 即 %d 个节点,每节点 %d 张。", (size+g-1)/g, g)
-			}
-			return t
+			return q.fewest(size, factors)
 		}
 		return ""
 	}
@@ -91,7 +91,7 @@ func layout(q *question) string {
 		return q.sayInvalid("Not valid: WORLD_SIZE %[1]d is not divisible by %[2]s = %[3]d (%[1]d %% %[3]d = %[4]d), so DP would not be a whole number "+
 			"and Megatron refuses to start. Use %[5]s GPUs, or change TP/PP/CP so that their product divides %[1]d.",
 			"不合法:WORLD_SIZE %[1]d 不能被 %[2]s = %[3]d 整除(%[1]d %% %[3]d = %[4]d,余 %[4]d),DP 不是整数,Megatron 会拒绝启动。改用 %[5]s 张 GPU,或调整 TP/PP/CP(张量/流水线/上下文并行)使乘积整除 %[1]d。",
-			c.World, factors, size, c.World%size, multiplesAround(c.World, size))
+			c.World, factors, size, c.World%size, c.worldsAround(size))
 	}
 	dp := c.World / size
 	if c.DP > 0 && c.DP != dp {
@@ -107,7 +107,7 @@ func layout(q *question) string {
 				"experts need, and Megatron refuses to start (ETP is TP where --expert-tensor-parallel-size is not given). TP × PP × CP alone would "+
 				"divide: DP = %[7]d. Use %[8]s GPUs, a smaller EP, or a smaller --expert-tensor-parallel-size.",
 				"不合法:WORLD_SIZE %[1]d 不能被 ETP %[2]d × EP %[3]d × PP %[4]d = %[5]d 整除(余 %[6]d),专家并行需要整除,Megatron 会拒绝启动(没给 --expert-tensor-parallel-size 时 ETP 等于 TP)。只看 TP × PP × CP 是能整除的:DP = %[7]d。改用 %[8]s 张 GPU,或减小 EP,或减小 --expert-tensor-parallel-size。",
-				c.World, cmp.Or(c.ETP, orOne(c.TP)), c.EP, orOne(c.PP), n, c.World%n, dp, multiplesAround(c.World, n))
+				c.World, cmp.Or(c.ETP, orOne(c.TP)), c.EP, orOne(c.PP), n, c.World%n, dp, c.worldsAround(n))
 		}
 	}
 	if q.has("not divisible", "不能整除", "无法整除") {
@@ -120,6 +120,45 @@ func layout(q *question) string {
 	}
 	if c.Nodes > 0 && c.PerNode > 0 {
 		t += q.say(" (%d nodes × %d GPUs = %d.)", "(%d 个节点 × %d 张 = %d。)", c.Nodes, c.PerNode, c.World)
+	}
+	return t
+}
+
+// worldsAround lists the numbers of GPUs below and above the given one that all parallel sizes
+// divide. It is multiplesAround of size where they have no such number.
+func (c *config) worldsAround(size int) string {
+	if least, ok := c.leastWorld(); ok {
+		size = least
+	}
+	return multiplesAround(c.World, size)
+}
+
+// beyond answers where the product of the sizes is larger than any cluster.
+func (q *question) beyond() string {
+	return q.sayInvalid("Not valid: the product of these sizes is beyond any cluster.", "不合法:这些并行度的乘积超过任何集群。")
+}
+
+// fewest answers with the least number of GPUs of a layout.
+func (q *question) fewest(size int, factors string) string {
+	c := q.cfg
+	least, ok := c.leastWorld()
+	if !ok {
+		return q.beyond()
+	}
+	t := ""
+	switch {
+	case c.EP == 0 && c.ETP == 0:
+		t = q.say("At least %[1]d GPUs: one model replica takes %[2]s = %[1]d (DP = 1); the total must be a multiple of %[1]d.",
+			"至少 %[1]d 张 GPU:一个模型副本占 %[2]s = %[1]d 张(DP = 1);总数必须是 %[1]d 的倍数。", least, factors)
+	default:
+		etp := cmp.Or(c.ETP, orOne(c.TP))
+		t = q.say("At least %[1]d GPUs: the total must be a multiple both of TP × PP × CP = %[2]d and of ETP %[3]d × EP %[4]d × PP %[5]d = %[6]d, which the "+
+			"experts need (ETP is TP where not given), so of their least common multiple %[1]d.",
+			"至少 %[1]d 张 GPU:总数必须同时是 TP × PP × CP = %[2]d 和专家所需的 ETP %[3]d × EP %[4]d × PP %[5]d = %[6]d 的倍数(不给 ETP 时等于 TP),即最小公倍数 %[1]d 的倍数。",
+			least, size, etp, orOne(c.EP), orOne(c.PP), etp*orOne(c.EP)*orOne(c.PP))
+	}
+	if g := c.PerNode; g > 0 {
+		t += q.say(" That is %d nodes of %d GPUs.", " 即 %d 个节点,每节点 %d 张。", (least+g-1)/g, g)
 	}
 	return t
 }
@@ -240,6 +279,7 @@ func microbatches(q *question) string {
 	}
 	if c.MBS == 0 {
 		if part := dp * c.Accum; c.GBS%part != 0 {
+			q.refused = true
 			return q.say("Not possible: global batch %[1]d is not divisible by DP × accumulation steps = %[2]d (remainder %[3]d). %[4]s.",
 				"不行:global batch %[1]d 不能被 DP × 累积步数 = %[2]d 整除(余 %[3]d)。%[4]s。", c.GBS, part, c.GBS%part, how)
 		}
@@ -248,6 +288,7 @@ func microbatches(q *question) string {
 	}
 	step := c.MBS * dp
 	if c.GBS%step != 0 {
+		q.refused = true
 		return q.say("Not accepted: global batch %[1]d is not divisible by micro batch × DP = %[2]d × %[3]d = %[4]d (%[1]d %% %[4]d = %[5]d). "+
 			"%[6]s. Use a global batch of %[7]s, or another micro batch.",
 			"不行,不会被接受:global batch %[1]d 不能被 micro batch × DP = %[2]d × %[3]d = %[4]d 整除(%[1]d %% %[4]d = %[5]d,余 %[5]d)。%[6]s。把 global batch 改为 %[7]s,或换 micro batch(批次)。",

@@ -146,10 +146,13 @@ func experts(q *question) string {
 var stageLayers = lazy.New(`\b(?:which|what) layers\b.{0,48}\b(?:stage|pp rank|pipeline rank) (\d+)\b|(?:stage|pp rank` +
 	`|第) ?(\d+) ?个?(?:流水线?)?(?:阶段|[段级]|stage|上)?.{0,6}(?:哪些|哪几|什么) ?个?层`)
 
+// unevenSplit matches flags that split the layers otherwise than evenly: the rules judge those.
+var unevenSplit = lazy.New(`--(?:decoder-(?:first|last)-pipeline-num-layers|account-for-(?:embedding|loss)-in-pipeline-split|pipeline-model-parallel-layout|hybrid-layer-pattern)`)
+
 // layers answers how many layers a pipeline stage has, or which.
 func layers(q *question) string {
 	c := q.cfg
-	if c.Layers == 0 || c.PP == 0 {
+	if c.Layers == 0 || c.PP == 0 || unevenSplit.MatchString(q.low) {
 		return ""
 	}
 	if c.Layers%c.PP != 0 {
