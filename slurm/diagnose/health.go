@@ -93,6 +93,7 @@ func (j *job) stalled() bool {
 		limit = quietPhase
 	}
 	usual, longest := j.pace()
+	usual = max(usual, j.iterationTime()) // bars and some trainers' lines have no times
 	limit = max(limit, quietFactor*usual, min(2*longest, longestPause))
 	if age > limit {
 		return true
@@ -171,7 +172,7 @@ func (j *job) iterationTime() time.Duration {
 			if ms, ok := numberAfter(m.Text, "elapsed time per iteration (ms): "); ok {
 				all = append(all, time.Duration(ms*float64(time.Millisecond)))
 			} else if g := barRate.FindStringSubmatch(m.Text); g != nil {
-				v, _ := strconv.ParseFloat(g[1], 64)
+				v, _ := strconv.ParseFloat(g[1]+g[3], 64)
 				if g[2] != "" && v > 0 {
 					v = 1 / v
 				}
@@ -180,15 +181,14 @@ func (j *job) iterationTime() time.Duration {
 		}
 	}
 	if len(all) == 0 {
-		usual, _ := j.pace()
-		return usual
+		return j.timeBetweenSteps()
 	}
 	sort.Slice(all, func(a, b int) bool { return all[a] < all[b] })
 	return all[len(all)/2]
 }
 
-// barRate matches the speed in a progress bar.
-var barRate = lazy.New(`([\d.]+) ?(?:(?:it|step|batch|epoch)(/s)|s/(?:it|step|batch|epoch)\b)`)
+// barRate matches the speed in a progress bar, or the time of a step that NeMo reports.
+var barRate = lazy.New(`([\d.]+) ?(?:(?:it|step|batch|epoch)(/s)|s/(?:it|step|batch|epoch)\b)|\btrain_step_timing in s[:=] ?([\d.]+)`)
 
 // mayHang reports whether a running job has been silent for longer than a few of its reports take.
 func (j *job) mayHang() bool {

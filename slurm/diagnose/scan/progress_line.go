@@ -23,7 +23,7 @@ func IsProgress(line []byte) bool {
 
 // otherProgress matches the reports of trainers other than Megatron's own loop.
 var otherProgress = lazy.New(`(?i)(?:^|[\s|\[(])(?:global_?step|step|iter|iteration)[ :=]+\d+ *(?:/|of) *\d+.*(?:loss|lr|s/it|it/s|time)|` +
-	`(?:^|[\s|\[(])(?:global_?step|step|iters?|iteration|epoch)[ :=#]+\[?\d+\b.*\b(?:loss|lr|eta|time)(?: \w+)?\W{1,4}(?:\d|nan|inf)|` +
+	`(?:^|[\s|\[(])(?:global_?step|steps?|iters?|iteration|epoch)[ :=#]+\[?\d+\b.*\b(?:loss|lr|eta|time)(?: \w+)?(?:\W{1,4}\d|\W{1,12}(?:nan|inf)\b)|` +
 	`^\{'loss': .*'epoch': |time \(ms\) \| fwd_microstep: |train_step_timing in s|` +
 	`\d+/\d+ \[[\d:]+<[\d:?]+,.*(?:(?:it|step|batch|epoch)/s|s/(?:it|step|batch|epoch))|` +
 	`^\| +(?:total_timesteps|iterations) +\| \d|^(?:\[epoch=\d+(?:/\d+)?\])?\[batch=\d+/\d+\]:$` + // Stable Baselines and Composer
