@@ -68,11 +68,15 @@ var nodeCheckProgram string
 const nodeCheckLimit = 8 * time.Minute
 
 // nodeCheckShell writes the program to a file, because the processes that it starts for
-// the GPUs read the program again.
-const nodeCheckShell = `file=$(mktemp --suffix=.py) && printf %s "$2" >"$file" || exit 3
-"$1" "$file"; code=$?
-rm -f "$file"
-exit "$code"`
+// the GPUs read the program again. The file lies in a folder of its own, and the program
+// runs in it: Python imports what lies beside a program, and in its work directory, before
+// its own modules, and anybody can leave a file in /tmp.
+const nodeCheckShell = `dir=$(mktemp -d) || exit 3
+trap 'rm -rf "$dir"' EXIT
+printf %s "$2" >"$dir/nodecheck.py" || exit 3
+case $1 in */*) python=$(realpath -s "$1") ;; *) python=$1 ;; esac
+cd "$dir" || exit 3
+"$python" "$dir/nodecheck.py"`
 
 // NodeCheck returns the operation nodecheck.
 func NodeCheck() ops.Op {

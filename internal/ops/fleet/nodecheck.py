@@ -224,10 +224,9 @@ def main():
     for i in range(count):
         one_gpu(torch, i)
     if count > 1:
-        import tempfile
         import torch.multiprocessing as many
         try:
-            many.spawn(inside, (count, tempfile.mktemp()), nprocs=count)
+            many.spawn(inside, (count, os.path.abspath("inside")), nprocs=count)
         except Exception as error:
             say("inside", False, error=short(error))
     if len(nodes) < 2:

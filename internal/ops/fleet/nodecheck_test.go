@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -87,6 +88,39 @@ nodecheck {"node":"b","check":"cuda","ok":true,"skipped":"no-torch","error":"/v/
 	silent.judge([]string{"a", "b"}, readChecks(`nodecheck {"node":"a","check":"end","ok":true}`), lang.EN)
 	silent.finish([]string{"a", "b"})
 	require.Equal(t, "b", silent.Exclude, "a node that says nothing to the end is odd")
+}
+
+// A node's /tmp, and the folder in which the check is started, may hold files of anybody. Python
+// would import them for its own modules, as whoever tests the node.
+func TestNodeCheckImportsNothingOfOthers(t *testing.T) {
+	python, err := exec.CommandContext(t.Context(), "python3", "-c", "import sys; print(sys.executable)").Output()
+	if err != nil {
+		t.Skip("there is no python3")
+	}
+	tmp, start := t.TempDir(), t.TempDir()
+	for _, dir := range []string{tmp, start} {
+		for _, name := range []string{"enum.py", "random.py", "socket.py"} {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("print('imported', __file__, flush=True)\nraise SystemExit(7)\n"), 0o600))
+		}
+	}
+	require.NoError(t, os.Symlink(strings.TrimSpace(string(python)), filepath.Join(start, "relative")))
+	// The second program starts a process as the check does for each GPU.
+	again := "import multiprocessing, os, random\n\ndef child():\n    print('child', oct(os.stat('.').st_mode)[-3:], flush=True)\n\n" +
+		"if __name__ == '__main__':\n    p = multiprocessing.get_context('spawn').Process(target=child)\n    p.start()\n    p.join()\n"
+	for program, want := range map[string]string{nodeCheckProgram: `"check": "end", "ok": true`, again: "child 700"} {
+		for _, python := range []string{"python3", "./relative"} {
+			cmd := exec.CommandContext(t.Context(), "bash", "-c", nodeCheckShell, "nodecheck", python, program)
+			cmd.Dir = start
+			cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "CHECK_NODES=a", "CHECK_GPUS=0", "SLURM_PROCID=0", "SLURM_JOB_ID=1", "PYTHONDONTWRITEBYTECODE=1")
+			said, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", said)
+			require.NotContains(t, string(said), "imported")
+			require.Contains(t, string(said), want)
+		}
+	}
+	left, err := os.ReadDir(tmp)
+	require.NoError(t, err)
+	require.Len(t, left, 3, "the check leaves nothing behind")
 }
 
 // TestNodeCheckOnSlurm checks four nodes for real, over gloo because there is no
