@@ -145,12 +145,9 @@ func (q *question) fewest(size int, factors string) string {
 	if !ok {
 		return q.beyond()
 	}
-	t := ""
-	switch {
-	case c.EP == 0 && c.ETP == 0:
-		t = q.say("At least %[1]d GPUs: one model replica takes %[2]s = %[1]d (DP = 1); the total must be a multiple of %[1]d.",
-			"至少 %[1]d 张 GPU:一个模型副本占 %[2]s = %[1]d 张(DP = 1);总数必须是 %[1]d 的倍数。", least, factors)
-	default:
+	t := q.say("At least %[1]d GPUs: one model replica takes %[2]s = %[1]d (DP = 1); the total must be a multiple of %[1]d.",
+		"至少 %[1]d 张 GPU:一个模型副本占 %[2]s = %[1]d 张(DP = 1);总数必须是 %[1]d 的倍数。", least, factors)
+	if c.EP > 0 || c.ETP > 0 {
 		etp := cmp.Or(c.ETP, orOne(c.TP))
 		t = q.say("At least %[1]d GPUs: the total must be a multiple both of TP × PP × CP = %[2]d and of ETP %[3]d × EP %[4]d × PP %[5]d = %[6]d, which the "+
 			"experts need (ETP is TP where not given), so of their least common multiple %[1]d.",
