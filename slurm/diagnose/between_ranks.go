@@ -13,13 +13,13 @@ import (
 // betweenRanks judges a job whose logs show only errors of the network between ranks.
 func (j *job) betweenRanks(live []*scan.Event) (verdict, bool) {
 	running, known := j.given.running()
-	if !j.deathSeen() {
-		if j.finished() || j.slurmCompleted() {
-			return verdict{}, false
-		}
-		live = slices.DeleteFunc(slices.Clone(live), func(e *scan.Event) bool {
-			return known && running && j.progressSince(e) > 0 || j.after(e) == wentOn
-		})
+	if !j.deathSeen() && (j.finished() || j.slurmCompleted()) {
+		return verdict{}, false
+	}
+	if stayed := slices.DeleteFunc(slices.Clone(live), func(e *scan.Event) bool {
+		return known && running && !j.deathSeen() && j.progressSince(e) > 0 || j.after(e) == wentOn
+	}); len(stayed) > 0 || !j.deathSeen() {
+		live = stayed
 	}
 	var best *scan.Event
 	for _, e := range withoutStoreConsequences(live, live) {
@@ -32,7 +32,11 @@ func (j *job) betweenRanks(live []*scan.Event) (verdict, bool) {
 		}
 	}
 	if best != nil {
+		best = j.ownFault(best, live)
 		v := verdict{class: best.Class, event: best, why: "only the network complained"}
+		if e := j.lostPeer(live); e != nil && best.Class == outcome.NCCLIB && !portFault.MatchString(best.Text) {
+			v.event, v.laggard = e, &laggard{-1, nil, "unreached"}
+		}
 		if best.Class == outcome.Rendezvous && j.ranksMissing() {
 			v.class = outcome.NodeCountMismatch
 		}

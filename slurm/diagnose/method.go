@@ -48,8 +48,10 @@ var method = []Step{
 			"sys.exit(message) writes it, or an error of its own that it logged last.",
 		"某个 rank 以自己的退出码退出，且最后一条输出说明了原因：只有它写下的一句话（在其标准错误上，或带有其前缀；如 Python 的 sys.exit(message)），或最后记录的一条自身错误。")},
 	{"only the network complained", said(
-		"Where only the network between ranks complained: the earliest error of InfiniBand, sockets or rendezvous, unless the run went on after it.",
-		"只有 rank 之间的网络报错时：取最早的 InfiniBand、套接字或 rendezvous 错误，除非之后训练仍在推进。")},
+		"Where only the network between ranks complained: the earliest error of InfiniBand, sockets or rendezvous, unless the run went on after it. "+
+			"An error of a node's own port comes before the complaints within two minutes of it; else the node is that of the peer that several nodes could not reach.",
+		"只有 rank 之间的网络报错时：取最早的 InfiniBand、套接字或 rendezvous 错误，除非之后训练仍在推进。"+
+			"节点自身端口的错误优先于两分钟内其他节点的报错；否则若多个节点都无法连通同一对端，则取该对端的节点。")},
 	{"only collectives complained", said(
 		"Where only collectives timed out: the rank that the others waited for, from flight recorder dumps, from errors that name it, from the "+
 			"watchdogs' sequence numbers, or because it alone is silent.",

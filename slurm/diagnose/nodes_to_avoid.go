@@ -11,10 +11,6 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/scan"
 )
 
-// portFault matches InfiniBand's errors about a port of the node itself. A connection that times out
-// may be the peer's fault.
-var portFault = lazy.New(`(?i)async event|port (?:error|down)|catastrophic|device fatal|link.*down|local (?:protection|qp|length) |hardware`)
-
 // nodesToExclude adds the nodes that a retry should avoid.
 func (j *job) nodesToExclude(r *report.Report, v verdict) {
 	if r.RootNode == nil || *r.RootNode == "" {
@@ -42,7 +38,7 @@ func (j *job) nodesToExclude(r *report.Report, v verdict) {
 		}
 		r.ExcludeNodes = slices.Sorted(maps.Keys(seen))
 	case outcome.NCCLIB:
-		if portFault.MatchString(v.event.Text) {
+		if portFault.MatchString(v.event.Text) || v.laggard != nil {
 			r.ExcludeNodes = []string{node}
 		}
 	case outcome.CUDADriver, outcome.Container, outcome.Filesystem:

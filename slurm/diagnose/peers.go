@@ -18,28 +18,44 @@ var answered = lazy.New(`(?i)\bgot completion .*\b(?:status=|error )(?:\d|1[01])
 
 // peerOf returns the address in a connection error, and its node if the logs or the cluster know it.
 func (j *job) peerOf(text string) (address, node string) {
-	m := peerAddress.FindStringSubmatch(text)
-	if m == nil || answered.MatchString(text) {
+	if address = unreachable(text); address == "" {
 		return "", ""
 	}
-	address = strings.TrimPrefix(m[1], "::ffff:")
+	node = j.nodeOfAddress(address)
+	if ip, err := netip.ParseAddr(address); node == "" && err == nil && ip.IsLoopback() {
+		return "", "" // any node's name for itself
+	}
+	return address, node
+}
+
+// nodeOfAddress returns the node that has an address, or "" if neither the logs nor the cluster know it.
+func (j *job) nodeOfAddress(address string) string {
 	for _, f := range j.files {
 		if h := f.Addresses[address]; h != "" {
-			return address, h
+			return h
 		}
 	}
 	if ip, err := netip.ParseAddr(address); err == nil && ip.IsLoopback() {
-		return "", "" // any node's name for itself
+		return ""
 	}
 	if node := j.given.Addresses[address]; node != "" || j.given.Resolve == nil {
-		return address, node
+		return node
 	}
 	for _, name := range j.given.Resolve(address) {
 		if node := nodeOfName(name, j.nodes); node != "" {
-			return address, node
+			return node
 		}
 	}
-	return address, ""
+	return ""
+}
+
+// unreachable returns the address of the peer that a connection error could not reach, or "".
+func unreachable(text string) string {
+	m := peerAddress.FindStringSubmatch(text)
+	if m == nil || answered.MatchString(text) {
+		return ""
+	}
+	return strings.TrimPrefix(m[1], "::ffff:")
 }
 
 // interfacePart matches what sites append to a node's name for each of its interfaces: gpu07-ib0,

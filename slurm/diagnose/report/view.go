@@ -228,6 +228,8 @@ func (r Report) detail(l lang.Lang) string {
 	case "quiet":
 		say("All processes of this node and their launcher stopped without a word, and those of the other nodes lost them: its kernel's log may tell why.",
 			"该节点的所有进程和启动器都无声停止，其他节点的进程只报告与它们断开连接：原因可查该节点的内核日志。")
+	case "unreached":
+		say("Several nodes could not reach this one; this is the line of one of them.", "多个节点都无法连通它；所示行由其中一个节点写下。")
 	case "unprefixed":
 		say("The log does not tell which rank it was: `--tee 3` of torchrun or `--label` of srun puts the rank before each line.",
 			"日志看不出是哪个 rank：torchrun 的 `--tee 3` 或 srun 的 `--label` 会在每行前标明 rank。")
