@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -159,15 +160,7 @@ func (j *job) laggardEvent(l laggard, live []*scan.Event, otherwise *scan.Event)
 			break
 		}
 	}
-	if e.Node == "" {
-		for _, f := range j.files {
-			for t, h := range f.HostOf {
-				if t.Rank == l.rank || j.taskRank && t.Label == l.rank {
-					e.Node = h
-				}
-			}
-		}
-	}
+	e.Node = cmp.Or(e.Node, j.nodeByRank(l.rank, j.nodesOfRanks()))
 	return e
 }
 

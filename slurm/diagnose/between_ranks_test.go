@@ -50,7 +50,8 @@ func TestTheNodeOfAMissingRank(t *testing.T) {
 		},
 		"the host before its line": {map[logline.Tag]string{rank(2): "gpu1", rank(3): "gpu2"}, nil, false, "gpu2"},
 		"its task's label":         {map[logline.Tag]string{label(2): "gpu1", label(3): "gpu2"}, nil, true, "gpu2"},
-		"another task's label":     {map[logline.Tag]string{label(2): "gpu1"}, nil, true, ""},
+		"another task's label":     {map[logline.Tag]string{label(12): "gpu1"}, nil, true, ""},
+		"a task's label beside it": {map[logline.Tag]string{label(2): "gpu1"}, nil, true, "gpu1"},
 		"a task that is a node":    {map[logline.Tag]string{label(3): "gpu2"}, nil, false, ""},
 	} {
 		j := &job{files: []*scan.Facts{{HostOf: c.hosts}}, fileNode: []string{""}, taskRank: c.taskRank}

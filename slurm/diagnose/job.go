@@ -38,8 +38,9 @@ type job struct {
 	taskRank   bool // Slurm tasks are ranks; else they are nodes
 	fileRank   []int
 	fileNode   []string
-	baseRank   []int  // the global rank of local rank 0 in each file, or -1
-	old        []bool // files of earlier attempts, by their folders
+	baseRank   []int                 // the global rank of local rank 0 in each file, or -1
+	localBases []map[logline.Tag]int // the same by what stands before the local rank in a line
+	old        []bool                // files of earlier attempts, by their folders
 	year       int
 	unreadable []logfile.Unreadable
 	missed     *flightrecorder.Missed // by flight recorder dumps
@@ -215,15 +216,11 @@ func (j *job) placeFiles() {
 	}
 	j.placeByReports()
 	j.placeTasks()
+	j.placeLocals()
 	if !j.given.Array {
 		j.placeSeries()
 	}
 	for i, f := range j.files {
-		for t, rank := range f.Bases {
-			if t.Local >= 0 && t.Label < 0 {
-				j.baseRank[i] = rank - t.Local
-			}
-		}
 		if j.baseRank[i] < 0 && len(f.Local0) > 0 && slices.Min(f.Local0) == slices.Max(f.Local0) {
 			j.baseRank[i] = f.Local0[0]
 		}
@@ -310,6 +307,11 @@ func (j *job) placeTasks() {
 		j.taskRank = most+1 >= j.world || most >= len(j.nodes) && len(j.nodes) > 0 || j.world == 1
 	default:
 		j.taskRank = most >= 0 && !launches && (len(j.nodes) <= 1 || most >= len(j.nodes))
+	}
+	if !j.taskRank && most+1 < j.world { // a task has several ranks, and its lines without a rank may be any one's
+		for _, f := range j.files {
+			maps.DeleteFunc(f.Bases, func(t logline.Tag, _ int) bool { return t.Local < 0 })
+		}
 	}
 }
 

@@ -111,7 +111,7 @@ func (j *job) findNodes() nodeFinder {
 			s.tasks = max(s.tasks, l+1)
 		}
 		for t, h := range f.HostOf {
-			if r := j.rankOf(i, t); r >= 0 {
+			if r := j.rankOf(i, t); r >= 0 && h != "" {
 				s.ofRank[r] = h
 			}
 		}

@@ -115,10 +115,17 @@ func placeChains(events []*scan.Event) {
 	}
 }
 
-// nodesOfTasks returns the nodes of srun's tasks, by start lines, by launchers' summaries below a
-// task's label, and by srun's reports on the tasks' exits.
+// nodesOfTasks returns the nodes of srun's tasks, by NCCL's lines and launchers' summaries below a task's
+// label, by start lines, and by srun's reports on the tasks' exits.
 func (j *job) nodesOfTasks() map[int]string {
 	nodes := map[int]string{}
+	for _, f := range j.files {
+		for t, h := range f.HostOf {
+			if h != "" {
+				nodes[t.Label] = h
+			}
+		}
+	}
 	for _, n := range j.nodeStarts() {
 		nodes[n.Task] = n.Host
 	}
@@ -171,9 +178,13 @@ func (j *job) nodesOfRanks() map[int]string {
 			nodes[rank] = node
 		}
 	}
+	nodeOfTask := map[int]string{}
+	if !j.taskRank {
+		nodeOfTask = j.nodesOfTasks()
+	}
 	for i, f := range j.files {
 		for t := range f.LastBy {
-			set(j.rankOf(i, t), j.fileNode[i])
+			set(j.rankOf(i, t), cmp.Or(j.fileNode[i], t.Host, nodeOfTask[t.Label]))
 		}
 		for t, h := range f.HostOf {
 			set(j.rankOf(i, t), h)
@@ -404,6 +415,35 @@ func hasSeveralNodes(f *scan.Facts) bool {
 	return slices.ContainsFunc(f.Elastic, func(e scan.ElasticEntry) bool { return e.Local >= 0 && e.Rank > e.Local })
 }
 
+// placeLocals determines the global rank of local rank 0 by the ranks with which lines name their local ranks: that of a file only if
+// all of them agree, since processes of several nodes may write into it.
+func (j *job) placeLocals() {
+	j.localBases = make([]map[logline.Tag]int, len(j.files))
+	for i, f := range j.files {
+		j.localBases[i] = map[logline.Tag]int{}
+		several := false
+		for t, rank := range f.Bases {
+			if t.Local < 0 {
+				continue
+			}
+			base := rank - t.Local
+			j.localBases[i][withoutLocal(t)] = base
+			if t.Label < 0 && (t.Host == "" || t.Host == j.fileNode[i]) {
+				several = several || j.baseRank[i] >= 0 && j.baseRank[i] != base
+				j.baseRank[i] = base
+			}
+		}
+		if several {
+			j.baseRank[i] = -1
+		}
+	}
+}
+
+// withoutLocal returns the task and the node of a tag.
+func withoutLocal(t logline.Tag) logline.Tag {
+	return logline.Tag{Label: t.Label, Local: -1, Rank: -1, Host: t.Host}
+}
+
 // rankOf returns the global rank of a tag in a file, or -1.
 func (j *job) rankOf(file int, t logline.Tag) int {
 	if t.Rank >= 0 {
@@ -417,15 +457,11 @@ func (j *job) rankOf(file int, t logline.Tag) int {
 		if b, ok := j.firstRank[t.Host]; ok {
 			return b + t.Local
 		}
-		if t.Label >= 0 {
-			for k, r := range f.Bases {
-				if k.Label == t.Label && k.Local >= 0 {
-					return r - k.Local + t.Local
-				}
-			}
-			if j.perNode > 0 {
-				return t.Label*j.perNode + t.Local
-			}
+		if b, ok := j.localBases[file][withoutLocal(t)]; ok && (t.Label >= 0 || t.Host != "") {
+			return b + t.Local
+		}
+		if t.Label >= 0 && j.perNode > 0 {
+			return t.Label*j.perNode + t.Local
 		}
 		if b := j.baseRank[file]; b >= 0 {
 			return b + t.Local

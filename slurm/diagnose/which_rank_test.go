@@ -240,6 +240,7 @@ func TestATagIsARank(t *testing.T) {
 		if j.fileNode == nil {
 			j.fileNode = []string{""}
 		}
+		j.placeLocals()
 		require.Equal(t, c.rank, j.rankOf(0, c.tag), name)
 	}
 }
