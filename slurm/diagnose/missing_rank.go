@@ -79,16 +79,19 @@ var otherLength = lazy.New(`op\.preamble\.length <= op\.nbytes`)
 // ended it.
 func (j *job) loneExitCode(live []*scan.Event) (laggard, bool) {
 	codes, told := map[int]int{}, false // rank → exit code; and whether a launcher told some ranks to end
+	oneGaveUp := slices.ContainsFunc(live, func(e *scan.Event) bool {
+		return slices.ContainsFunc(j.exitedRanks(e), func(r int) bool { return j.gaveUp(r, e.Exit) })
+	})
 	for _, e := range live {
 		if e.Exit == 0 {
 			continue
 		}
-		if scan.ToldToEnd(e.Exit) && (!e.First || j.launcherTold(e.File)) { // something else told the first one to end
+		if scan.ToldToEnd(e.Exit) && (!e.First || oneGaveUp || j.launcherTold(e.File)) { // something else told the first one to end
 			told = true
 			continue
 		}
 		for _, r := range j.exitedRanks(e) {
-			if r >= 0 {
+			if r >= 0 && !j.gaveUp(r, e.Exit) {
 				codes[r] = e.Exit
 			}
 		}
@@ -110,6 +113,12 @@ func (j *job) loneExitCode(live []*scan.Event) (laggard, bool) {
 		return laggard{}, false
 	}
 	return laggard{only, j.nccl[only], "exit"}, true
+}
+
+// gaveUp reports whether an exit code is that of a rank whose watchdog ended it because it waited in vain: it was there.
+func (j *job) gaveUp(rank, exit int) bool {
+	n := j.nccl[rank]
+	return (exit == -6 || exit == 128+6) && n != nil && n.TimedOut
 }
 
 // exitedRanks returns the ranks on whose exit a launcher reports; -1 for an unknown one.

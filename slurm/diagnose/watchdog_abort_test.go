@@ -1,6 +1,7 @@
 package diagnose_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,5 +33,30 @@ func TestAnAbortOfTheWatchdogIsItsTimeout(t *testing.T) {
 		r := diagnosetest.Text(t, c.log)
 		require.Equal(t, c.class, r.Class, name)
 		require.Contains(t, r.RootLine, c.line, name)
+	}
+}
+
+// The rank that its watchdog ended first was there: it waited like the others. A rank that waited for nobody is not.
+func TestTheFirstThatGaveUpIsNotTheMissingOne(t *testing.T) {
+	const told = "srun: error: gpu1: tasks 0-1: Terminated\nsrun: error: gpu2: task 2: Terminated\n"
+	waits := func(ranks ...int) (b string) {
+		for _, r := range ranks {
+			b += fmt.Sprintf("%d: [rank%d]:[E216 22:03:58.405763850 ProcessGroupNCCL.cpp:568] [Rank %d] Watchdog caught collective operation timeout: "+
+				"WorkNCCL(SeqNum=12, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600017 milliseconds before timing out.\n", r, r, r)
+		}
+		return b
+	}
+	for name, c := range map[string]struct{ log, place string }{
+		"it waited":                   {waits(0, 1, 2, 3) + "srun: error: gpu2: task 3: Aborted (core dumped)\n" + told, "- -"},
+		"it waited, by its exit code": {waits(0, 1, 2, 3) + "srun: error: gpu2: task 3: Exited with exit code 134\n" + told, "- -"},
+		"it waited, and one did not":  {waits(0, 1, 3) + "srun: error: gpu2: task 3: Aborted (core dumped)\n" + told, "2 gpu2"},
+		"it did not wait":             {waits(0, 1, 2) + "srun: error: gpu2: task 3: Aborted (core dumped)\n" + told, "3 gpu2"},
+		"it waited, and was killed":   {waits(0, 1, 2, 3) + "srun: error: gpu2: task 3: Exited with exit code 135\n" + told, "3 gpu2"},
+	} {
+		r := diagnosetest.Old(t, "  world_size ...................................... 4\n"+c.log)
+		require.Equal(t, c.place, place(r), name)
+		if name != "it waited, and was killed" {
+			require.Equal(t, outcome.NCCLTimeout, r.Class, name)
+		}
 	}
 }
