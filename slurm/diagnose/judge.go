@@ -187,7 +187,7 @@ func withoutGPUConsequences(causes []*scan.Event) (kept []*scan.Event) {
 func failedRankOn(brokenGPU *scan.Event, causes []*scan.Event) int {
 	rank := -1
 	for _, e := range causes {
-		if e.Rank < 0 || e.Node != brokenGPU.Node || e.Node == "" {
+		if e.Rank < 0 || len(e.Tasks) > 1 || e.Node != brokenGPU.Node || e.Node == "" {
 			continue
 		}
 		if rank >= 0 && rank != e.Rank {

@@ -78,6 +78,7 @@ type Facts struct {
 	Args         map[string]string
 	Bases        map[logline.Tag]int    // tag without rank → the global rank that occurred with it
 	RankOfPid    map[string]int         // process id → rank; -1 for an id of several ranks
+	TagOfPid     map[string]logline.Tag // node and process id, as in NCCL's lines → the tag of the lines
 	Came         map[int]int            // ranks that reported that they joined → the world size that they reported
 	Local0       []int                  // rank − local rank, for each entry of launchers' summaries
 	Hosts        map[string]int         // nodes in lines → how often
@@ -178,7 +179,7 @@ func newScanner(file, keep int) *scanner {
 			Starts:    map[string][]Mark{},
 			Args:      map[string]string{},
 			Bases:     map[logline.Tag]int{},
-			RankOfPid: map[string]int{}, Came: map[int]int{},
+			RankOfPid: map[string]int{}, TagOfPid: map[string]logline.Tag{}, Came: map[int]int{},
 			Hosts:     map[string]int{},
 			Ranks:     map[int]bool{},
 			Labels:    map[int]bool{},
