@@ -30,6 +30,7 @@ func TestTheReasonOfAFailedLaunchDecides(t *testing.T) {
 		"Job credential expired":                        outcome.SlurmNodeFail,
 		"Invalid job credential":                        outcome.SlurmNodeFail,
 		"User not found on host":                        outcome.SlurmNodeFail,
+		"Job prolog failed":                             outcome.SlurmNodeFail,
 		"Error configuring interconnect":                outcome.SlurmNodeFail,
 		"Slurmd could not execve job":                   outcome.EnvLaunch,
 		"Plugin initialization failed":                  outcome.EnvLaunch,
@@ -50,5 +51,21 @@ func TestTheReasonOfAFailedLaunchDecides(t *testing.T) {
 			require.Equal(t, class, r.Class, log)
 			require.Empty(t, r.ExcludeNodes)
 		}
+	}
+}
+
+// A node whose prolog fails cannot run the job. A prolog that says something, or that a job ran, is no failure.
+func TestAFailedPrologIsItsNodes(t *testing.T) {
+	for _, line := range []string{
+		"slurmstepd: error: Prolog failure on node gpu7", "slurmstepd-gpu3: error: Prolog failure on node gpu7", "srun: Prolog failure on node gpu7",
+		"srun: error: Task launch for StepId=7.0 failed on node gpu7: Job prolog failed",
+	} {
+		r := diagnosetest.Old(t, line+"\n")
+		require.Equal(t, outcome.SlurmNodeFail, r.Class, line)
+		require.Equal(t, []string{"gpu7"}, r.ExcludeNodes, line)
+		require.True(t, r.Retry, line)
+	}
+	for _, line := range []string{"prolog: no failure on node gpu7", "=== Slurm prolog: job 7 on gpu7 ===", "print('Prolog failure on node gpu7')"} {
+		require.NotEqual(t, outcome.SlurmNodeFail, diagnosetest.Old(t, line+"\nKeyError: 'a'\n").Class, line)
 	}
 }

@@ -34,9 +34,9 @@ var slurmPatterns = []pattern{
 	{
 		outcome.SlurmNodeFail, Specific + 7, oneOf("launch failed|task launch for"),
 		launchFailed + `.*(communication connection|socket timed out|connection refused|no route to host|not responding|node failure|unable to contact` +
-			`|transport endpoint|zero bytes|job credential expired|invalid job credential|error configuring interconnect|user not found)`,
+			`|transport endpoint|zero bytes|job credential expired|invalid job credential|error configuring interconnect|job prolog failed|user not found)`,
 	},
-	{outcome.SlurmNodeFail, Specific + 7, oneOf("error: node failure on|prolog failure on node"), `^\S*\s*(salloc|srun|sbatch): (error: )?(node|prolog) failure on`},
+	{outcome.SlurmNodeFail, Specific + 7, oneOf("error: node failure on|prolog failure on node"), `^\S*\s*(salloc|srun|sbatch|slurmstepd\S*): (error: )?(node|prolog) failure on`},
 	{
 		outcome.SlurmCancelled, Ended - 2, oneOf("cancelled at|due to signal|sending ctrl-c|interrupt (one more within|first task exited"),
 		`(job|step) \S+ on \S+ cancelled at \S+ (\*\*\*|due to signal)|(job|step) \S+.* cancelled at \S+(?:$| *\*| due to [^t])|sending ctrl-c|interrupt \(one more` +

@@ -79,7 +79,7 @@ var (
 		`\*\*\* (?:JOB|STEP) \S+ ON ([\w.-]+) `)
 	// FailureOn matches Slurm's message that names a failed node.
 	FailureOn = lazy.On("ode|ODE",
-		`(?i)node failure on ([\w,\[\].-]+)|failed on node ([\w.-]+)|nodes? ([\w,\[\].-]*\d[\w,\[\].-]*) (?:is |are )?not responding`)
+		`(?i)(?:node|prolog) failure on (?:node )?([\w,\[\].-]+)|failed on node ([\w.-]+)|nodes? ([\w,\[\].-]*\d[\w,\[\].-]*) (?:is |are )?not responding`)
 	nodesLine   = lazy.New(`^(?:NODES|NODELIST|SLURM_(?:JOB_)?NODELIST|Nodes|nodelist)\s*[:=]\s*(\S+)`)
 	startMarker = lazy.New(`(?i)^\W*(?:megatron-ops )?(commit|git commit|argv|command|container|image|venv|worktree)\s*[:=]\s*(\S.*)$`)
 )
