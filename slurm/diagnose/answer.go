@@ -42,7 +42,7 @@ func (j *job) report() report.Report {
 		s := int64(v.since.Seconds())
 		r.SinceS = &s
 	}
-	if v.class == outcome.Running || v.class == outcome.Hang {
+	if v.class == outcome.Running || v.class == outcome.Hang && v.quiet() {
 		j.liveness(&r)
 	}
 	if v.class == outcome.UnknownExit || v.event == nil && slurm.NotLaunched(j.given.ExitCode) {
@@ -128,7 +128,7 @@ func (v verdict) raisedByOne() bool {
 
 // addRoot adds the line of the cause and its facts.
 func (j *job) addRoot(r *report.Report, v verdict, e *scan.Event) {
-	if !report.QuietClass(v.class) {
+	if !v.quiet() {
 		name, no := j.src.Logs[e.File].Place(e.Off)
 		r.RootFile, r.RootLineNo, r.RootLine = name, &no, logline.Show(e.Raw)
 		noNode := v.noneAtFault || v.class != outcome.SlurmNodeFail && scan.IsEnd(v.class) && e.Agent // Slurm names the node that wrote it
@@ -215,7 +215,7 @@ func (j *job) onlyRanks() []int {
 
 // downstream counts the ranks that only report consequences.
 func (j *job) downstream(v verdict) int {
-	if report.QuietClass(v.class) || v.event == nil {
+	if v.quiet() || v.event == nil {
 		return 0
 	}
 	roots, hurt := map[int]bool{v.event.Rank: true}, map[int]bool{}
@@ -335,7 +335,7 @@ func (j *job) addEvidence(r *report.Report, v verdict) {
 		r.Evidence = append(r.Evidence, ev)
 		return true
 	}
-	if report.QuietClass(v.class) {
+	if v.quiet() {
 		add(j.lastSign(), "last sign")
 		return
 	}

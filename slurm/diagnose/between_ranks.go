@@ -18,10 +18,12 @@ func (j *job) betweenRanks(live []*scan.Event) (verdict, bool) {
 		return verdict{}, false
 	}
 	if stayed := slices.DeleteFunc(slices.Clone(live), func(e *scan.Event) bool {
-		return known && running && !j.deathSeen() && j.progressSince(e) > 0 || j.after(e) == wentOn
+		return known && running && !j.deathSeen() && j.progressSince(e) > 0 ||
+			j.after(e) == wentOn && (e.Class != outcome.Hang || j.progressSince(e) > 0) // a monitor goes on
 	}); len(stayed) > 0 || !j.deathSeen() {
 		live = stayed
 	}
+	live = j.beforeMonitors(live)
 	var best *scan.Event
 	for _, e := range withoutStoreConsequences(live, live) {
 		if e.Class == outcome.Rendezvous && j.reportedBefore(e) {
@@ -65,8 +67,11 @@ func (j *job) betweenRanks(live []*scan.Event) (verdict, bool) {
 		return verdict{}, false
 	}
 	v := verdict{class: best.Class, event: best, why: "only collectives complained"}
-	if best.Class == outcome.NCCLTimeout {
+	switch {
+	case best.Class == outcome.NCCLTimeout, best.Class == outcome.Hang && severalSay(outcome.Hang, live):
 		j.blameMissing(&v, live)
+	case best.Class == outcome.Hang:
+		v.laggard = &laggard{best.Rank, nil, "unheard"}
 	}
 	return v, true
 }

@@ -81,7 +81,7 @@ func (j *job) candidates() (live []*scan.Event) {
 			}
 		}
 	}
-	waited := j.waitedInVain()
+	waited, unheard := j.waitedInVain(), j.unheard()
 	for _, e := range j.events {
 		if e.Superseded || e.Form >= pattern.Report || j.threadAfterEnd(e) || j.onlyPeersLeft(e) {
 			continue
@@ -95,6 +95,9 @@ func (j *job) candidates() (live []*scan.Event) {
 		if waited && e.Class == outcome.HostOOM && e.Agent && e.Rank >= 0 && len(e.Tasks) == 0 && j.observedLater(e) {
 			e.Class, e.Weight = outcome.UnknownExit, pattern.Symptom // it hung, and was killed after others had failed
 			j.hung = append(j.hung, e.Rank)
+		}
+		if unheard.killed(e) {
+			e.Class, e.Weight = outcome.UnknownExit, pattern.Symptom // its monitor killed it
 		}
 		if e.Class == outcome.HostOOM && e.Weight == pattern.Death && len(e.Tasks) > 0 && lost[e.Node] {
 			continue // it ended with its node

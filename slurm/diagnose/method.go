@@ -54,8 +54,9 @@ var method = []Step{
 			"节点自身端口的错误优先于两分钟内其他节点的报错；否则若多个节点都无法连通同一对端，则取该对端的节点。")},
 	{"only collectives complained", said(
 		"Where only collectives timed out: the rank that the others waited for, from flight recorder dumps, from errors that name it, from the "+
-			"watchdogs' sequence numbers, or because it alone is silent.",
-		"只有集合通信超时时：找出其他 rank 在等待的那个 rank，依据 flight recorder 转储、点名它的报错、watchdog 的序号，或只有它没有输出。")},
+			"watchdogs' sequence numbers, or because it alone is silent. A rank that NVIDIA's resiliency extension killed because its monitor heard nothing of it hung.",
+		"只有集合通信超时时：找出其他 rank 在等待的那个 rank，依据 flight recorder 转储、点名它的报错、watchdog 的序号，或只有它没有输出。"+
+			"若 NVIDIA resiliency extension 的监控进程因收不到心跳而终止某个 rank，则该 rank 已挂起。")},
 	{"the numbers", said(
 		"Iteration lines whose loss or gradient norm stays NaN or infinite, or whose loss jumped and did not come back; or a program "+
 			"that tells its loss several times, or once as the result of an evaluation, and never a number.",

@@ -214,7 +214,7 @@ func (j *job) ownRank(e *scan.Event) int {
 		r = f.Rank
 	} else if g := rankWithin.FindStringSubmatch(e.Text); g != nil && !ofPeer.MatchString(e.Text) &&
 		(g[1] == "" || e.Kind != "" && e.Weight >= pattern.Generic-1 && j.manyProcesses()) {
-		r, _ = strconv.Atoi(g[1] + g[2] + g[3])
+		r, _ = strconv.Atoi(g[1] + g[2] + g[3] + g[4])
 	}
 	if !j.mayHave(r) {
 		return -1
@@ -228,8 +228,9 @@ func (j *job) mayHave(r int) bool { return j.world == 0 || r < j.world }
 // rankWithin matches a message that ends with the rank that raised it, or that Megatron's rerun_state_machine.py writes with it;
 // ofPeer one that ends with another rank.
 var (
-	rankWithin = lazy.New(`^[\w.]+: .* \((?i:rank)[ =:]?(\d{1,6})\)[.!]?$|\bUnexpected result \S+ on rank (\d{1,6}) at iteration |[-|>\]] rank (\d{1,6}) failed: `)
-	ofPeer     = lazy.New(`(?i)\b(?:peer|from|to|with|lost|for)\b[^(]{0,24}\(rank`)
+	rankWithin = lazy.New(`^[\w.]+: .* \((?i:rank)[ =:]?(\d{1,6})\)[.!]?$|\bUnexpected result \S+ on rank (\d{1,6}) at iteration |[-|>\]] rank (\d{1,6}) failed: |` +
+		`\[RankMon\w*(?:@[\w.-]+)?:(\d{1,6})\] `)
+	ofPeer = lazy.New(`(?i)\b(?:peer|from|to|with|lost|for)\b[^(]{0,24}\(rank`)
 )
 
 // childOfRank matches the exception by which a rank reports the exit of a process that it had started.

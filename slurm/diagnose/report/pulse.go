@@ -18,7 +18,7 @@ type Pulse struct {
 
 // Pulse returns the progress of the job; ok is false if the job does not run.
 func (r Report) Pulse() (p Pulse, ok bool) {
-	return Pulse{r.LastIter, r.StepS, r.AgeS, r.MayHang || r.Class == outcome.Hang}, r.Class == outcome.Running && r.Why == "progress" || r.Class == outcome.Hang
+	return Pulse{r.LastIter, r.StepS, r.AgeS, r.MayHang || r.Class == outcome.Hang}, r.Class == outcome.Running && r.Why == "progress" || r.Class == outcome.Hang && r.RootLine == ""
 }
 
 // Says describes the progress.

@@ -60,10 +60,10 @@ func (r Report) unreadableFirst() (lang.Text, bool) {
 // verdictSummary says what broke, where and when.
 func (r Report) verdictSummary(l lang.Lang) string {
 	c, _ := r.classInfo()
-	switch r.Class {
-	case outcome.Success, outcome.Running:
+	switch {
+	case r.Class == outcome.Success, r.Class == outcome.Running:
 		return r.noFailureSummary(l)
-	case outcome.Hang:
+	case r.Class == outcome.Hang && r.RootLine == "":
 		silent := said("no rank writes anything", "没有任何输出")
 		if r.SinceS != nil {
 			silent = said("no rank has written anything for %s", "已有 %s没有任何输出").With(lang.Span((time.Duration(*r.SinceS) * time.Second).Round(time.Minute)))
@@ -228,6 +228,8 @@ func (r Report) detail(l lang.Lang) string {
 	case "quiet":
 		say("All processes of this node and their launcher stopped without a word, and those of the other nodes lost them: its kernel's log may tell why.",
 			"该节点的所有进程和启动器都无声停止，其他节点的进程只报告与它们断开连接：原因可查该节点的内核日志。")
+	case "unheard":
+		say("Its monitor heard nothing of it for too long, and killed it.", "它的监控进程长时间收不到它的心跳，随后将其终止。")
 	case "unreached":
 		say("Several nodes could not reach this one; this is the line of one of them.", "多个节点都无法连通它；所示行由其中一个节点写下。")
 	case "unprefixed":

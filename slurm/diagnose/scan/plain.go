@@ -73,7 +73,7 @@ func (s *scanner) plain(st *stream, t logline.Tag, text, raw string, off int64, 
 		e.Form = pattern.Bare // its program handled the error, and may have gone on
 	case p.Weight >= pattern.Fact-1 && !factForm.MatchString(text):
 		e.Weight = pattern.Specific
-	case p.Weight >= pattern.Fact-1, pattern.LastRetry(text), e.Agent, DeathSignal.MatchString(text):
+	case p.Weight >= pattern.Fact-1, pattern.LastRetry(text), e.Agent, DeathSignal.MatchString(text), p.Class == outcome.Hang:
 		e.Form = pattern.Statement
 	}
 	s.add(e)
