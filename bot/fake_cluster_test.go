@@ -26,6 +26,8 @@ type yard struct {
 	// silent makes Submit and Find fail as while Slurm's controller is down; lost says that
 	// what was submitted meanwhile did not arrive.
 	silent, lost bool
+	// refusal is what Submit answers, unless it is nil.
+	refusal error
 	// accountless makes the accounts fail.
 	accountless bool
 	// short makes jobs end before anybody can look at them.
@@ -35,10 +37,14 @@ type yard struct {
 func (y *yard) Name() string { return "yard" }
 func (y *yard) Kind() string { return "rest" }
 
-func (y *yard) Submit(_ context.Context, s slurm.Submission) (slurm.JobID, error) {
+func (y *yard) Submit(ctx context.Context, s slurm.Submission) (slurm.JobID, error) {
+	y.wait(ctx, "submit")
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.submitted = append(y.submitted, s)
+	if y.refusal != nil {
+		return "", y.refusal
+	}
 	if y.silent && y.lost {
 		return "", slurm.ErrUnknown
 	}

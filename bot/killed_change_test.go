@@ -52,6 +52,9 @@ func TestAChangeThatAServerDiedAfterIsNotMadeAgain(t *testing.T) {
 				told := s.said(c.said)
 				settled(t, s.store)
 				require.EqualValues(t, 1, s.yard.changes.Load(), "%s %v", c.words, approved)
+				if c.said == again && approved {
+					s.said("Approved, but it is not known yet whether it ran: run", "/megatron status 4711 --cluster yard")
+				}
 				if c.said == again && !approved {
 					require.Contains(t, text(told), "/megatron status 4711")
 					s.PressLabel(told, "Yes, do it", "U1")

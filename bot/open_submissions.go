@@ -35,6 +35,11 @@ var (
 	textOpenNot  = lang.Text{EN: "⚠️ %s was not submitted", ZH: "⚠️ %s 没有提交成功"}
 	textOpenNone = lang.Text{EN: "%s answers again and has no such job.", ZH: "%s 已恢复响应，其中没有该作业。"}
 	textOpenNow  = lang.Text{EN: "Submit it now", ZH: "立即提交"}
+	textFindOut  = lang.Text{EN: "To find out", ZH: "如何查明"}
+	textFindJob  = lang.Text{EN: "`/megatron status %s --cluster %s` shows the job as it is now", ZH: "`/megatron status %s --cluster %s` 显示该作业的当前状态"}
+	textFindList = lang.Text{EN: "`/megatron list --all --user %s --cluster %s` shows the jobs that there are", ZH: "`/megatron list --all --user %s --cluster %s` 列出现有的作业"}
+	textToken    = lang.Text{EN: "Submission token", ZH: "提交令牌"}
+	textCarries  = lang.Text{EN: "%s: if there is a job, its comment or its name in Slurm ends with it", ZH: "%s：若作业存在，其在 Slurm 中的备注（comment）或名称以此结尾"}
 	textOpenWait = lang.Text{EN: "The message of the first request will show its outcome as soon as it is known.", ZH: "首次提交的结果一旦确定，会显示在其消息中。"}
 )
 
@@ -91,12 +96,28 @@ func (b *Bot) submissionOf(ctx context.Context, key string) (store.Submission, b
 	return sub, err == nil
 }
 
+// howToFindOut says how a person finds out whether a call has changed anything.
+func (b *Bot) howToFindOut(ctx context.Context, c *ops.Call, t typed.Call, in any) []knownFact {
+	cluster := cmp.Or(t.Cluster, c.Default)
+	if job := ops.TextNamed(in, "job"); slurm.IsJobID(job) {
+		return []knownFact{{textFindOut, textFindJob.With(job, cluster)}}
+	}
+	found := []knownFact{{textFindOut, textFindList.With(c.Who.User, cluster)}}
+	if sub, ok := b.submissionOf(ctx, submissionKey(c, t, in)); ok {
+		found = append(found, knownFact{textToken, textCarries.With(sub.Token)})
+	}
+	return found
+}
+
+// submissionKey returns the key of a call's submission in the store of submissions.
+func submissionKey(c *ops.Call, t typed.Call, in any) string {
+	return c.Who.User + "/" + cmp.Or(t.Cluster, c.Default) + "/" + ops.TextNamed(in, "idempotency_key")
+}
+
 // unknownOutcome answers a call whose outcome is unknown; ok is false where the outcome is
 // known.
 func (b *Bot) unknownOutcome(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.Call, in any) (owed []store.SlackMessage, ok bool) {
-	key := ops.TextNamed(in, "idempotency_key")
-	cluster := cmp.Or(t.Cluster, c.Default)
-	sub, _ := b.submissionOf(ctx, c.Who.User+"/"+cluster+"/"+key)
+	sub, _ := b.submissionOf(ctx, submissionKey(c, t, in))
 	if sub.State != store.Submitting || a.Terminal != nil {
 		return nil, false
 	}

@@ -44,9 +44,11 @@ var (
 		EN: "Expired: nobody decided in time, and nothing was done; the agent asks again by the same call",
 		ZH: "已过期：期限内无人审批，没有执行任何操作；智能体再次发出同样的调用即可重新申请",
 	}
-	textElsewhere = lang.Text{EN: "Decided elsewhere, such as on the page of approvals", ZH: "已在别处审批，例如审批页面"}
-	textReplaced  = lang.Text{EN: "Replaced: the same call asks for more now", ZH: "已被取代：同一调用现在申请更多"}
-	textTooLate   = lang.Text{
+	textElsewhere    = lang.Text{EN: "Decided elsewhere, such as on the page of approvals", ZH: "已在别处审批，例如审批页面"}
+	textApprovedOpen = lang.Text{EN: "Approved, but it is not known yet whether it ran", ZH: "已批准，但尚不清楚是否已执行"}
+	textNoAnswer     = lang.Text{EN: "there was no answer within %s", ZH: "%s内没有得到答复"}
+	textReplaced     = lang.Text{EN: "Replaced: the same call asks for more now", ZH: "已被取代：同一调用现在申请更多"}
+	textTooLate      = lang.Text{
 		EN: "This question has expired, so this press did nothing. If it is still needed, send the command again.",
 		ZH: "该确认已过期，本次点击未执行任何操作。如仍需要，请重新发送命令。",
 	}
@@ -246,20 +248,28 @@ func decidedBy(r ops.Approval, l lang.Lang) slack.Block {
 	return slack.NewSectionBlock(answer.Markup("*"+textDecidedBy.In(l)+"*  "+answer.Escape(r.Decided)), nil, nil)
 }
 
+// A knownFact is what a request's card says of its outcome.
+type knownFact struct{ name, value lang.Text }
+
+// factsIn returns the facts that have a value.
+func factsIn(l lang.Lang, known []knownFact) (facts []view.Fact) {
+	for _, k := range known {
+		if value := k.value.In(l); value != "" {
+			facts = append(facts, view.Fact{Name: k.name.In(l), Value: value})
+		}
+	}
+	return facts
+}
+
 // execute runs the call of an approved request as the person who asked for it, with the script
 // that was shown, or tells the person that it was declined.
 func (b *Bot) execute(ctx context.Context, w waitingRequest, h heldCall) (owed []store.SlackMessage) {
 	r, asker := w.Request, h.Ask
 	asker.Key = "request/" + r.ID
 	_, asker.Approver, _ = strings.Cut(r.Decided, "/")
-	close := func(what lang.Text, tone view.Tone, reason lang.Text, job string) []store.SlackMessage {
+	close := func(what lang.Text, tone view.Tone, known ...knownFact) []store.SlackMessage {
 		return b.closeCards(r, w.Cards, what, tone, func(l lang.Lang) (said view.Section, below []slack.Block) {
-			if why := reason.In(l); why != "" {
-				said.Facts = append(said.Facts, view.Fact{Name: textWhyNot.In(l), Value: why})
-			}
-			if job != "" {
-				said.Facts = append(said.Facts, view.Fact{Name: textMadeJob.In(l), Value: job})
-			}
+			said.Facts = factsIn(l, known)
 			return said, []slack.Block{personLine(textRequester, h.Ask.User, l), decidedBy(r, l), timeLine(textDecidedAt, b.now(), l)}
 		})
 	}
@@ -269,7 +279,7 @@ func (b *Bot) execute(ctx context.Context, w waitingRequest, h heldCall) (owed [
 	defer func() {
 		if p := recover(); p != nil {
 			b.log.Error("slack: panic", "request", r.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			owed = append(close(textApprovedFailed, view.Warn, lang.Text{}, ""), tell(b.internalError(ctx, asker))...)
+			owed = append(close(textApprovedFailed, view.Warn), tell(b.internalError(ctx, asker))...)
 		}
 	}()
 	call := b.people.Call(ctx, asker) // rights are checked again: the person may have lost them meanwhile
@@ -278,7 +288,7 @@ func (b *Bot) execute(ctx context.Context, w waitingRequest, h heldCall) (owed [
 		if r.Reason != "" {
 			told.Sections[0].Facts = []view.Fact{{Name: textWhyNot.In(call.Lang), Value: r.Reason}}
 		}
-		return append(close(textDeclinedB, view.Bad, lang.Same(r.Reason), ""), tell(told)...)
+		return append(close(textDeclinedB, view.Bad, knownFact{textWhyNot, lang.Same(r.Reason)}), tell(told)...)
 	}
 	op, ok := operations.Lookup(r.Op)
 	if !ok {
@@ -297,19 +307,36 @@ func (b *Bot) execute(ctx context.Context, w waitingRequest, h heldCall) (owed [
 	if err == nil {
 		err = consent.StillWithin(ctx, call, in, r.Most)
 	}
+	late := false
 	if err == nil {
 		result, err = op.Run(ctx, call, in)
+		// Its time may be over in the middle of a change. What is known then is stored all the same.
+		if late = errors.Is(ctx.Err(), context.DeadlineExceeded); late {
+			ctx = context.WithoutCancel(ctx)
+		}
 	}
 	if err != nil {
-		if told, open := b.unknownOutcome(ctx, asker, call, h.Call, in); open {
-			return append(close(textApprovedB, view.Warn, ops.AsError(err).Message, ""), told...)
+		e := ops.AsError(err)
+		why := e.Message
+		if late {
+			why = textNoAnswer.With(lang.Span(requestTimeout))
 		}
-		if e := ops.AsError(err); e.MayBeDone() {
-			return append(close(textApprovedB, view.Warn, e.Message, ""), b.askFirst(ctx, requester, call, op, h.Call, e, result)...)
+		said := append([]knownFact{{textWhyNot, why}}, b.howToFindOut(ctx, call, h.Call, in)...)
+		told, open := b.unknownOutcome(ctx, asker, call, h.Call, in)
+		switch {
+		case open:
+		case e.MayBeDone():
+			told = b.askFirst(ctx, requester, call, op, h.Call, e, result)
+		case late:
+			told = tell(view.Doc{Title: textApprovedOpen.In(call.Lang), Tone: view.Warn, Sections: []view.Section{
+				{Text: h.Headline.In(call.Lang), Facts: factsIn(call.Lang, said)},
+			}})
+		default:
+			return append(close(textApprovedFailed, view.Warn, knownFact{textWhyNot, e.Message}), tell(b.failed(e, result, call))...)
 		}
-		return append(close(textApprovedFailed, view.Warn, ops.AsError(err).Message, ""), tell(b.failed(ops.AsError(err), result, call))...)
+		return append(close(textApprovedOpen, view.Warn, said...), told...)
 	}
-	owed = close(textApprovedB, view.Good, lang.Text{}, ops.TextNamed(result, "job_id"))
+	owed = close(textApprovedB, view.Good, knownFact{textMadeJob, lang.Same(ops.TextNamed(result, "job_id"))})
 	if v, ok := result.(view.Viewer); ok {
 		owed = append(owed, tell(v.View(call.Lang))...)
 	}
