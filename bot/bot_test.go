@@ -216,7 +216,24 @@ func TestSubmitAsksThenSubmitsOnce(t *testing.T) {
 		s.said("gpt submitted to yard as job 4711")
 		settled(t, s.store)
 		require.Equal(t, 1, s.yard.count())
-		require.Contains(t, s.at(q), "Confirmed", "the later presses do not deny what the first one did")
+		require.Contains(t, s.at(q), "gpt submitted to yard as job 4711", "the answer takes the question's place; the later presses do not deny it")
+		require.Zero(t, posted(s.State(), "Confirmed"))
+	})
+}
+
+// What is to be read by everybody does not take the place of a question that one person sees.
+func TestASharedAnswerLeavesTheQuestion(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		s.yard.put(slurm.Job{ID: "4000", Name: "run", User: "ada", State: slurm.Running})
+		s.Slash("cancel 4000 --share")
+		q := s.said("Please confirm")
+		require.Equal(t, "U1", q.Only)
+		s.PressLabel(q, "Yes, do it", "U1")
+		require.Empty(t, s.said("cancelled").Only)
+		settled(t, s.store)
+		require.Contains(t, s.at(q), "Confirmed")
 	})
 }
 

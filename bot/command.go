@@ -295,7 +295,7 @@ func (b *Bot) andThen(ctx context.Context, a incoming.Ask, c *ops.Call, t typed.
 	if !ok {
 		return nil
 	}
-	a.Key += "/then"
+	a.Key, a.InPlace = a.Key+"/then", false
 	next := *c
 	next.Confirmed, next.Key = true, a.Key
 	return b.run(ctx, a, &next, op, typed.Call{Op: op.Name, Words: words[1:], Key: a.Key, Cluster: t.Cluster})

@@ -15,6 +15,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/bot/help"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/record"
+	"github.com/megatron-ops/megatron-ops/bot/reply"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
 	"github.com/megatron-ops/megatron-ops/internal/consent"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -208,6 +209,11 @@ func (b *Bot) answered(ctx context.Context, a incoming.Ask, yes bool) []store.Sl
 	if h.Again { // as it was asked first, wherever the button was
 		a.Channel, a.Thread, a.Direct = h.Ask.Channel, h.Ask.Thread, h.Ask.Direct
 	}
-	owed := b.reply.Replace(a, view.Doc{Title: textConfirmed.In(l)})
-	return append(owed, b.run(ctx, a, c, op, h.Call)...)
+	// The answer takes the place of the question, which the person alone sees.
+	a.InPlace = a.Callback == "" && !h.Again && (!h.Call.Share || a.Direct)
+	owed := b.run(ctx, a, c, op, h.Call)
+	if a.Callback != "" || reply.Replaces(a, owed) { // a form closes by itself
+		return owed
+	}
+	return append(b.reply.Replace(a, view.Doc{Title: textConfirmed.In(l)}), owed...)
 }

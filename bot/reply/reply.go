@@ -57,6 +57,11 @@ func Place(a incoming.Ask, share bool) (o outbox.Message, lane, files, thread st
 	return o, "t/" + a.User, a.User, ""
 }
 
+// Replaces reports whether one of owed takes the place of the message whose button a pressed.
+func Replaces(a incoming.Ask, owed []store.SlackMessage) bool {
+	return a.InPlace && a.Response != "" && slices.ContainsFunc(owed, func(m store.SlackMessage) bool { return m.Key == a.Key+"/0" })
+}
+
 // Doc answers a with doc. With share set, everybody in the place of the request sees the
 // answer; otherwise the person alone does. The blocks of below are added to the last message.
 func (w *Writer) Doc(a incoming.Ask, doc view.Doc, share bool, below ...slack.Block) []store.SlackMessage {
@@ -69,7 +74,7 @@ func (w *Writer) Doc(a incoming.Ask, doc view.Doc, share bool, below ...slack.Bl
 	var owed []store.SlackMessage
 	for i, bs := range r.Messages {
 		m := o
-		m.Text, m.Blocks = r.Text, nil
+		m.Text, m.Blocks, m.Replace = r.Text, nil, o.Replace && i == 0
 		if i == len(r.Messages)-1 && len(bs)+len(below) <= answer.MaxBlocks {
 			bs = JoinRows(bs, below)
 		}

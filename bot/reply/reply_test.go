@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,15 @@ func TestAnAnswerIsItsMessagesAndFiles(t *testing.T) {
 	}
 
 	a.Terminal = nil
+	pressed := incoming.Ask{Key: "k", Kind: incoming.AsButton, Team: "T1", User: "U1", Response: "r", InPlace: true}
+	many := view.Doc{Title: "Many", Sections: slices.Repeat([]view.Section{{Heading: "One", Text: strings.Repeat("word ", 500)}}, 80)}
+	owed = writer().Doc(pressed, many, false)
+	require.Equal(t, "k/1", owed[1].Key)
+	for i, m := range owed {
+		require.Equal(t, i == 0, read(t, m).Replace, "only the first takes the place of the pressed message")
+	}
+	require.True(t, Replaces(pressed, owed))
+	require.False(t, Replaces(a, owed), "no message was pressed")
 	row := slack.NewActionBlock("", slack.NewButtonBlockElement("x", "x", answer.Label("Below")))
 	shown := string(read(t, writer().Doc(a, view.Doc{Title: "Done", Next: []string{"list"}}, false, row)[0]).Blocks)
 	require.Equal(t, 1, strings.Count(shown, `"actions"`))
