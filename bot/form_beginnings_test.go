@@ -203,6 +203,46 @@ func TestAFormKeepsWhatItCannotShow(t *testing.T) {
 	})
 }
 
+// The flags of a fork go with the form: with one that a job begins, and with the next that its values
+// fill. Without them, the arguments that it shows would be refused.
+func TestAFormKeepsTheFlagsOfAFork(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		filled := maps.Clone(goodForm)
+		filled["args"] += " --our-own-flag 3"
+		s.Slash("submit")
+		form := openedForm(s, 1)
+		send := func() map[string]any {
+			return sendForm(t, s, form, form["callback_id"], form["private_metadata"], filled)
+		}
+		require.Equal(t, "errors", send()["response_action"], "nobody knows the flag yet")
+
+		s.Slash("submit --yes " + strings.Replace(spec, "args: [", "extra_flags: [--our-own-flag]\nargs: [--our-own-flag, \"3\", ", 1))
+		s.said("submitted to yard as job 4711")
+		change(s, form, "form_begin", "run:yard/4711", nil)
+		form = shownView(s, form["id"], "--our-own-flag 3", "16 GPU hours at most")
+		require.Equal(t, "update", send()["response_action"])
+		confirm := shownView(s, form["id"], "Submit this?")
+		s.Interact(map[string]any{"type": "view_submission", "view": map[string]any{
+			"id": form["id"], "callback_id": confirm["callback_id"], "private_metadata": confirm["private_metadata"], "state": map[string]any{"values": map[string]any{}},
+		}})
+		s.said("submitted to yard as job 4712")
+
+		s.Slash("submit")
+		first := form["id"]
+		for id, v := range s.Wait("the next form", func(st slacktest.State) bool { return len(st.Views) == 2 }).Views {
+			if id != first {
+				form = v
+				form["id"] = id
+			}
+		}
+		require.Equal(t, "update", send()["response_action"])
+		filled["args"] += " --another-flag"
+		require.Equal(t, "errors", send()["response_action"], "another flag is refused as before")
+	})
+}
+
 func TestAFormIsBegunWithAnEarlierRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

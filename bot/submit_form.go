@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -30,8 +31,19 @@ const openWithin = 2500 * time.Millisecond
 // openForm opens the submit form. Slack allows that within three seconds of the command or
 // press.
 func (b *Bot) openForm(ctx context.Context, a incoming.Ask, c *ops.Call) []store.SlackMessage {
-	return b.openFormWith(ctx, a, c, b.formValues(ctx, a), "")
+	values, began := b.formValues(ctx, a), ""
+	if flags := values[forkFlags]; flags != "" {
+		var err error
+		if began, err = b.storeBase(ctx, a, map[string]any{forkFlags: strings.Fields(flags)}); err != nil {
+			return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
+		}
+	}
+	return b.openFormWith(ctx, a, c, values, began)
 }
+
+// forkFlags is the field of the specification without which the arguments of a fork's job are refused. It
+// is not in the form, and goes with the values of the last run.
+const forkFlags = "extra_flags"
 
 func (b *Bot) openFormWith(ctx context.Context, a incoming.Ask, c *ops.Call, values map[string]string, began string) []store.SlackMessage {
 	meta := formMeta{Channel: a.Channel, Direct: a.Direct, Lang: c.Lang, Base: began}
@@ -182,6 +194,12 @@ func (b *Bot) submitted(ctx context.Context, a incoming.Ask) []store.SlackMessag
 		last := maps.Clone(h.Ask.Fields)
 		if redact.Text(last["env"]) != last["env"] {
 			delete(last, "env") // secrets are not stored
+		}
+		var spec struct {
+			ExtraFlags []string `json:"extra_flags"`
+		}
+		if last != nil && len(h.Call.Blocks) > 0 && json.Unmarshal([]byte(h.Call.Blocks[0]), &spec) == nil {
+			last[forkFlags] = strings.Join(spec.ExtraFlags, " ")
 		}
 		b.warn("last run", b.cfg.Store.Put(ctx, record.Last, a.Team+"/"+a.User, last, time.Time{}))
 	}
