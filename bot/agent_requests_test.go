@@ -31,7 +31,7 @@ func TestAnAgentsWriteIsDecidedByAButton(t *testing.T) {
 		require.True(t, s.bot.Decides())
 		in := &jobcontrol.CancelIn{Job: "4711"}
 		may := func() (bool, error) {
-			by, err := s.service.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Why: "more than 512 GPU hours", Shown: []view.Section{{Code: "cancel job 4711 of ada? <!channel>\n#SBATCH --nodes=4"}}}, in)
+			by, err := s.service.Approved(t.Context(), ops.Approval{Who: agent, Op: "cancel", Why: "more than 512 GPU hours", Shown: []view.Section{{Text: "cancel job 4711", Code: "cancel job 4711 of ada? <!channel>\n#SBATCH --nodes=4"}}}, in)
 			return by != "", err
 		}
 		ok, err := may()
@@ -51,7 +51,9 @@ func TestAnAgentsWriteIsDecidedByAButton(t *testing.T) {
 		s.Decline(q, no, value, "U6", "late")
 		s.said("T1/U5 has decided already")
 		require.Equal(t, 1, posted(s.State(), "has decided already"), "only who came second hears it")
-		require.Equal(t, "DU1", s.said("Your agent's cancel was decided").Channel, "its person hears")
+		told := s.said("Your agent's cancel was decided")
+		require.Equal(t, "DU1", told.Channel, "its person hears")
+		require.Contains(t, told.Text, "cancel job 4711: Approved: the agent's next call does it", "also what it was about")
 		ok, err = may()
 		require.NoError(t, err)
 		require.True(t, ok)

@@ -176,6 +176,7 @@ func (b *Bot) postRequest(r ops.Approval, cards []requestCard, instead string) (
 	for _, shown := range cards {
 		key, to := shown.Key, shown.Place
 		rendered := answer.Render(shown.Doc, shown.Lang)
+		rendered.Text = requestText(r, shown)
 		above, more := aboveButtons(rendered)
 		below := requestRow(r, shown.Lang)
 		owed = append(owed, b.out.Owe(key, key, outbox.Message{
@@ -192,6 +193,29 @@ func (b *Bot) postRequest(r ops.Approval, cards []requestCard, instead string) (
 		owed = append(owed, b.inThread(key, to, rendered.Text, more, rendered.Files)...)
 	}
 	return owed
+}
+
+// requestText says in a notification who asks for what.
+func requestText(r ops.Approval, shown requestCard) string {
+	who := r.Who.User
+	if r.Who.Agent != "" {
+		who = r.Who.Agent + " · " + who
+	}
+	said := shown.Lang.Named(shown.Doc.Title, shown.Lang.Named(who, askedFor(r, shown.Lang)))
+	return answer.Escape(answer.Cut(answer.OneLine(said), 300))
+}
+
+// askedFor says in one line what a request is for.
+func askedFor(r ops.Approval, l lang.Lang) string {
+	if h, person := personsCall(r); person && h.Headline.EN != "" {
+		return h.Headline.In(l)
+	}
+	for _, s := range r.Shown {
+		if s.Text != "" {
+			return s.Text
+		}
+	}
+	return r.Op
 }
 
 // aboveButtons returns the blocks of a request's first message that leave room for what stands

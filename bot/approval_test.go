@@ -42,6 +42,7 @@ func TestTheApproverSeesWhatWouldBeSubmitted(t *testing.T) {
 		s.Slash("submit --yes --nodes 4 --gpus-per-node 8 --time 7-00:00:00 --array 0-999 --account llm --env NCCL_DEBUG=INFO " + spec)
 		s.said("This needs an operator's approval", `submit "gpt": 4 nodes × 8 GPUs`, "more than 8 GPUs") // which of several it is
 		q := s.said("Approval needed", "more than 8 GPUs")
+		require.Contains(t, q.Text, `Approval needed: ada: submit "gpt": 4 nodes × 8 GPUs`, "a notification says who asks for what")
 		shown := text(q)
 		require.Contains(t, shown, "--bf16 (or --fp16) should be given")
 		require.NotContains(t, shown, "--bf16: --bf16", "a warning that begins with its field does not name it twice")

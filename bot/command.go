@@ -242,7 +242,7 @@ func (b *Bot) failed(e *ops.Error, result any, c *ops.Call) view.Doc {
 func (b *Bot) answerResult(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in, result any, t typed.Call) []store.SlackMessage {
 	v, ok := result.(view.Viewer)
 	if !ok || t.JSON {
-		return b.answerJSON(ctx, a, op.Name, result, t.Share)
+		return b.answerJSON(ctx, a, typed.Line(op.Name, t.Words), result, t.Share)
 	}
 	doc := wording.Doc(v, c.Lang)
 	if _, ok := result.(joblogs.DiagnoseOut); ok {
@@ -270,12 +270,12 @@ func (b *Bot) answerResult(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 	return append(owed, b.andThen(ctx, a, c, t, result)...)
 }
 
-func (b *Bot) answerJSON(ctx context.Context, a incoming.Ask, op string, result any, share bool) []store.SlackMessage {
+func (b *Bot) answerJSON(ctx context.Context, a incoming.Ask, asked string, result any, share bool) []store.SlackMessage {
 	text, err := json.MarshalIndent(result, "", "  ")
 	if err != nil {
 		return b.reply.Doc(a, b.internalError(ctx, a), false)
 	}
-	return b.reply.Doc(a, view.Doc{Title: op, Sections: []view.Section{{Code: string(text)}}}, share)
+	return b.reply.Doc(a, view.Doc{Title: asked, Sections: []view.Section{{Code: string(text)}}}, share)
 }
 
 // andThen does what was to follow a successful call.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
+	"github.com/megatron-ops/megatron-ops/bot/card"
 	"github.com/megatron-ops/megatron-ops/bot/incoming"
 	"github.com/megatron-ops/megatron-ops/bot/record"
 	"github.com/megatron-ops/megatron-ops/bot/typed"
@@ -25,6 +26,8 @@ var (
 	textReplaces  = lang.Text{EN: "takes the place of the waiting job ", ZH: "替换排队中的作业 "}
 	textRunsAgain = lang.Text{EN: "job %s has been put back into the queue since and runs again; a second job would run beside it", ZH: "作业 %s 之后已重新排队并再次运行；再提交一个会同时运行"}
 	textEndFirst  = lang.Text{EN: "`cancel %s` ends it; then press the button again", ZH: "先用 `cancel %s` 结束它，再点击该按钮"}
+	textNoneAfter = lang.Text{EN: "job %s has ended (%s): nothing waits for its end any more", ZH: "作业 %s 已结束（%s）：后续作业无需再等待它结束"}
+	textAgainFix  = lang.Text{EN: "“Change and resubmit” on its card submits it again", ZH: "卡片上的“修改并重新提交”可再次提交该作业"}
 	textChainLate = lang.Text{EN: "this chain has not started, so its length is still set by its specification", ZH: "该作业链尚未开始，其长度仍由规格决定"}
 	textChainFix  = lang.Text{EN: "cancel it and submit it with a larger chain", ZH: "取消后以更大的 chain 重新提交"}
 )
@@ -77,6 +80,12 @@ func (b *Bot) extendChain(ctx context.Context, a incoming.Ask) []store.SlackMess
 		return b.reply.Doc(a, answer.Error(refused, c.Lang), false)
 	}
 	after := slurm.JobID(id)
+	if _, now, err := c.Job(ctx, cluster, after); err != nil {
+		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
+	} else if now.State.Ended() { // a message from before its end
+		ended := &ops.Error{Code: ops.Failed, Field: "job", Message: textNoneAfter.With(id, lang.Text{EN: card.State(now.State, lang.EN), ZH: card.State(now.State, lang.ZH)}), Fix: textAgainFix}
+		return b.reply.Doc(a, answer.Error(ended, c.Lang), false)
+	}
 	t := typed.Call{Cluster: cluster}
 	if links, chained := spec["chain"].(uint64); chained && links > 1 {
 		waiting, err := b.nextLink(ctx, c, cluster, after)

@@ -187,3 +187,24 @@ func TestAChainGetsALongerNextLink(t *testing.T) {
 		require.Equal(t, slurm.Cancelled, j.State)
 	})
 }
+
+// A job that somebody cancels is not extended: its card loses that button at once, and a window that was
+// not drawn again is told. Another job keeps the button.
+func TestACancelledJobIsNotExtended(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		c := submitted(t, s)
+		action, value := buttonOf(t, c, "Extend chain")
+		s.Slash("submit --yes " + strings.Replace(spec, "name: gpt", "name: other", 1))
+		other := waitingCard(s, "4712")
+		s.Slash("cancel 4711 --yes")
+		s.said("4711 gpt: cancelled")
+		settled(t, s.store)
+		require.NotContains(t, s.at(c), "Extend chain")
+		require.Contains(t, s.at(other), "Extend chain")
+		s.Press(c, action, value, "U1")
+		s.said("job 4711 has ended (cancelled)", "Change and resubmit")
+		require.Equal(t, 2, s.yard.count())
+	})
+}

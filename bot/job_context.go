@@ -217,7 +217,7 @@ func jobChoices(op string, jobs []slurm.Job, rest []string, l lang.Lang) slack.B
 		if j.Cluster != "" {
 			words += " --cluster " + j.Cluster
 		}
-		label := fmt.Sprintf("%s %s %s · %s", card.Mark(j.State), j.ID, answer.OneLine(j.Name), card.State(j.State, l))
+		label := card.Mark(j.State) + " " + card.Called(j, l) + " · " + card.State(j.State, l)
 		es = append(es, slack.NewButtonBlockElement(fmt.Sprintf("%s:job%d", answer.ActRun, i), words, answer.Label(label)))
 	}
 	return slack.NewActionBlock("", es...)

@@ -130,7 +130,7 @@ func TestACommandWithoutAJobAsksWhich(t *testing.T) {
 		s.yard.put(jobNamed("4001", "llama-8b"))
 		s.Slash("status")
 		q := s.said("Which job?")
-		s.PressLabel(q, "🔵 4000 old · running", "U1")
+		s.PressLabel(q, "🔵 old (4000) · running", "U1")
 		s.said("old · running · 4000")
 		stranger := map[string]any{"user_id": "U7"}
 		s.Slash("status my last job", stranger)

@@ -44,6 +44,17 @@ func onCard(when func(News) bool) func(Card) string {
 	}
 }
 
+// unlessCancelled leaves a button out from the moment when a person cancels the job, which the cluster
+// tells later.
+func unlessCancelled(words func(Card) string) func(Card) string {
+	return func(k Card) string {
+		if k.EndedBy() != "" && !k.BySwitch {
+			return ""
+		}
+		return words(k)
+	}
+}
+
 func waits(n News) bool  { return n.Job.State == slurm.Pending }
 func runs(n News) bool   { return n.Job.State == slurm.Running }
 func ended(n News) bool  { return n.Job.State.Ended() }
@@ -81,8 +92,8 @@ var buttonTable = []button{
 	{label: lang.Text{EN: "Why does it wait?", ZH: "为什么在排队？"}, words: onJob("priority", waits)},
 	{label: lang.Text{EN: "Change and resubmit", ZH: "修改并重新提交"}, action: ActAgain, words: onCard(ended)},
 	{label: lang.Text{EN: "Numbers", ZH: "指标"}, hidden: true, words: onJob("metrics", func(n News) bool { return !waits(n) && n.Iteration > 0 })},
-	{label: lang.Text{EN: "Extend chain", ZH: "延长作业链"}, hidden: true, action: ActExtend, words: onCard(alive)},
-	{label: lang.Text{EN: "Hold", ZH: "挂起"}, hidden: true, words: onJob("hold", func(n News) bool { return waits(n) && !isHeld(n) })},
+	{label: lang.Text{EN: "Extend chain", ZH: "延长作业链"}, hidden: true, action: ActExtend, words: unlessCancelled(onCard(alive))},
+	{label: lang.Text{EN: "Hold", ZH: "挂起"}, hidden: true, words: unlessCancelled(onJob("hold", func(n News) bool { return waits(n) && !isHeld(n) }))},
 	{label: lang.Text{EN: "Diagnose again", ZH: "重新诊断"}, hidden: true, words: onJob("diagnose", func(n News) bool { return failed(n) && n.reason(lang.EN) != "" })},
 	{label: lang.Text{EN: "Cancel", ZH: "取消作业"}, hidden: true, words: onJob("cancel", alive)},
 	{label: lang.Text{EN: "Mute", ZH: "静音"}, hidden: true, words: func(k Card) string {

@@ -16,7 +16,8 @@ import (
 )
 
 var (
-	textHeadline   = lang.Text{EN: "%s %s (%s): %s", ZH: "%s %s（%s）：%s"}
+	textCalled     = lang.Text{EN: "%s (%s)", ZH: "%s（%s）"}
+	textCalledID   = lang.Text{EN: "job %s", ZH: "作业 %s"}
 	textPlace      = lang.Text{EN: ", place %d", ZH: "，第 %d 位"}
 	textOn         = lang.Text{EN: " on %s", ZH: "，节点 %s"}
 	textAfter      = lang.Text{EN: " after %s", ZH: "，历时 %s"}
@@ -105,7 +106,11 @@ func Title(j slurm.Job, l lang.Lang) string {
 	if j.State.Ended() && j.ElapsedS > 0 {
 		state += fmt.Sprintf(textAfter.In(l), lang.Span(time.Duration(j.ElapsedS)*time.Second).In(l))
 	}
-	return Mark(j.State) + " " + nameOf(j) + " · " + state + " · " + string(j.ID)
+	title := Mark(j.State) + " " + nameOf(j) + " · " + state
+	if hasName(j) {
+		title += " · " + string(j.ID)
+	}
+	return title
 }
 
 // contextLine returns mrkdwn that says what the job takes, where it runs, whose it is, and

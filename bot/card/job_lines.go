@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/megatron-ops/megatron-ops/bot/answer"
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -125,21 +126,33 @@ func Headline(n News, l lang.Lang) string {
 	case j.State.Ended() && j.ElapsedS > 0:
 		why += fmt.Sprintf(textAfter.In(l), lang.Span(time.Duration(j.ElapsedS)*time.Second).In(l))
 	}
-	return fmt.Sprintf(textHeadline.In(l), Mark(j.State), nameOf(j), j.ID, why)
+	return Mark(j.State) + " " + Called(j, l) + answer.Colon.In(l) + why
 }
 
 // nameOf returns a job's name in one line of at most 80 characters, or its id where it has no
-// name.
+// name that can be seen.
 func nameOf(j slurm.Job) string {
-	if name := answer.OneLine(j.Name); name != "" {
+	name := answer.OneLine(j.Name)
+	if strings.ContainsFunc(name, func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) }) {
 		return answer.Cut(name, 80)
 	}
 	return string(j.ID)
 }
 
+// hasName reports whether a line that names a job has its id to add.
+func hasName(j slurm.Job) bool { return nameOf(j) != string(j.ID) }
+
+// Called names a job in a sentence: by its name and its id, or by its id where it has no name.
+func Called(j slurm.Job, l lang.Lang) string {
+	if !hasName(j) {
+		return textCalledID.With(j.ID).In(l)
+	}
+	return textCalled.With(nameOf(j), j.ID).In(l)
+}
+
 // CurveTitle is the title of a picture of the loss: the job, the last loss and the speed.
 func CurveTitle(n News, l lang.Lang) string {
-	parts := []string{fmt.Sprintf("%s (%s)", nameOf(n.Job), n.Job.ID)}
+	parts := []string{Called(n.Job, l)}
 	if n.Loss != nil {
 		parts = append(parts, textLossName.In(l)+" "+n.Loss.String())
 	}
@@ -153,7 +166,11 @@ func CurveTitle(n News, l lang.Lang) string {
 // runs, and how far it is.
 func Row(n News, l lang.Lang) string {
 	j := n.Job
-	first := Mark(j.State) + " *" + answer.Escape(nameOf(j)) + "* · " + answer.Escape(string(j.ID)) + " · " + State(j.State, l)
+	first := Mark(j.State) + " *" + answer.Escape(nameOf(j)) + "* · "
+	if hasName(j) {
+		first += answer.Escape(string(j.ID)) + " · "
+	}
+	first += State(j.State, l)
 	if why := n.reason(l); why != "" && j.State.Ended() {
 		first += answer.Colon.In(l) + answer.Escape(answer.Cut(answer.OneLine(why), 200))
 	}

@@ -48,7 +48,7 @@ func TestARowIsTwoLines(t *testing.T) {
 		},
 		"failed": {
 			News{Job: slurm.Job{ID: "3", State: slurm.Failed, Nodes: []string{"n1"}}, Why: "GPU out of memory", Iteration: 3, Loss: &loss},
-			"❌ *3* · 3 · failed: GPU out of memory\n1 node · n1", "❌ *3* · 3 · 失败：GPU out of memory\n1 个节点 · n1",
+			"❌ *3* · failed: GPU out of memory\n1 node · n1", "❌ *3* · 失败：GPU out of memory\n1 个节点 · n1",
 		},
 	} {
 		require.Equal(t, c.en, Row(c.n, lang.EN), name)
@@ -94,7 +94,8 @@ func TestAHeadlineSaysWhatOneWouldAskNext(t *testing.T) {
 		"🔵 gpt (1): running on n1, n2":               {Job: slurm.Job{ID: "1", Name: "gpt", State: slurm.Running, Nodes: []string{"n1", "n2"}}},
 		"❌ gpt (1): out of memory, rank 11 on gpu4":  {Job: slurm.Job{ID: "1", Name: "gpt", State: slurm.Failed, ElapsedS: 60}, Why: "out of memory, rank 11 on gpu4"},
 		"✅ gpt (1): completed after 1 h":             {Job: slurm.Job{ID: "1", Name: "gpt", State: slurm.Completed, ElapsedS: 3600}},
-		"❌ 1 (1): failed":                            {Job: slurm.Job{ID: "1", State: slurm.Failed}},
+		"❌ job 1: failed":                            {Job: slurm.Job{ID: "1", State: slurm.Failed}},
+		"🔵 job 1: running":                           {Job: slurm.Job{ID: "1", Name: " \u200b", State: slurm.Running}},
 		"🔵 gpt (1): nodes are made ready":            {Job: slurm.Job{ID: "1", Name: "gpt", State: "CONFIGURING"}},
 		"❌ gpt (1): time limit reached after 59 min": {Job: slurm.Job{ID: "1", Name: "gpt", State: slurm.Timeout, ElapsedS: 3599}},
 	} {

@@ -24,7 +24,7 @@ func Numbers(n News, s metrics.Summary, l lang.Lang) []slack.Block {
 	if n.Job.State != "" {
 		title += " · " + State(n.Job.State, l)
 	}
-	if n.Job.ID != "" {
+	if hasName(n.Job) && n.Job.ID != "" {
 		title += " · " + string(n.Job.ID)
 	}
 	trained := n // fields is asked for a run without a failure, so that it lists numbers only

@@ -157,9 +157,9 @@ func (day *dayCounts) add(j slurm.Job, class string) {
 		day.still++
 	case j.State == slurm.Cancelled:
 	case j.State == slurm.Completed:
-		day.done = append(day.done, string(j.ID)+" "+j.Name)
+		day.done = append(day.done, strings.TrimSpace(string(j.ID)+" "+j.Name))
 	default:
-		day.failed[class] = append(day.failed[class], string(j.ID)+" "+j.Name)
+		day.failed[class] = append(day.failed[class], strings.TrimSpace(string(j.ID)+" "+j.Name))
 		day.lost += j.Last().GPUHours()
 	}
 }

@@ -30,7 +30,7 @@ import (
 
 // Follow sends a submitted job's card to the place where the submission was asked for. For
 // other operations it records who changed the job.
-func (nf *Notifier) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in, result any) []store.SlackMessage {
+func (nf *Notifier) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op ops.Op, in, result any) (owed []store.SlackMessage) {
 	if op.Effect == ops.Read {
 		return nil
 	}
@@ -39,12 +39,15 @@ func (nf *Notifier) Follow(ctx context.Context, a incoming.Ask, c *ops.Call, op 
 		cluster := cmp.Or(ops.TextNamed(in, "cluster"), c.Default)
 		r, bySwitch := result.(jobcontrol.KillSwitchOut)
 		for _, id := range endedBy(result) {
-			nf.withCard(ctx, cluster, id, func(k *card.Card) { k.Act(a.User, nf.now(), bySwitch) })
+			nf.withCard(ctx, cluster, id, func(k *card.Card) {
+				k.Act(a.User, nf.now(), bySwitch)
+				owed = append(owed, nf.draw(ctx, k)...)
+			})
 		}
 		if bySwitch && !r.On {
 			nf.withCard(ctx, cluster, r.JobID, (*card.Card).TakeBack)
 		}
-		return nil
+		return owed
 	}
 	if !slurm.IsJobID(id) { // nothing was submitted, or the id is a step's
 		return nil
@@ -176,11 +179,12 @@ func (nf *Notifier) Take(ctx context.Context, a incoming.Ask) []store.SlackMessa
 		}
 		k.Taken, k.TakenAt = a.User, nf.now()
 		owed = nf.draw(ctx, k)
-		said := card.LooksAfter.With(c.Who.User).In(nf.langOfCard(ctx, k))
+		l := nf.langOfCard(ctx, k)
+		said := card.LooksAfter.With(c.Who.User).In(l)
 		for _, p := range k.Places {
 			key := p.Key(a.Value)
 			owed = append(owed, nf.out.Owe(key+"/taken", key+outbox.LaneOfThread, outbox.Message{
-				Do: outbox.Post, Team: p.Team, ThreadOf: key, Text: answer.Escape(said), Blocks: answer.BlocksJSON([]slack.Block{answer.ContextLine(said)}),
+				Do: outbox.Post, Team: p.Team, ThreadOf: key, Text: answer.Escape(l.Named(card.Called(k.News.Job, l), said)), Blocks: answer.BlocksJSON([]slack.Block{answer.ContextLine(said)}),
 			}))
 		}
 	})

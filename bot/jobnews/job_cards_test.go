@@ -183,7 +183,7 @@ func TestAFailureIsTakenOnce(t *testing.T) {
 	s.tell(card.News{Job: run(slurm.Failed)})
 	require.Contains(t, shown(s.Take(s.ctx, ask("U7", "test/4711"))), "not linked")
 	owed := s.Take(s.ctx, ask("U2", "test/4711"))
-	require.Equal(t, []string{"update " + theCard + ": ❌ gpt (4711): failed", "post below " + theCard + ": 👀 grace looks after it"}, lines(owed))
+	require.Equal(t, []string{"update " + theCard + ": ❌ gpt (4711): failed", "post below " + theCard + ": gpt (4711): 👀 grace looks after it"}, lines(owed))
 	require.Empty(t, s.Take(s.ctx, ask("U2", "test/4711")), "they pressed twice")
 	require.Contains(t, shown(s.Take(s.ctx, ask("U1", "test/4711"))), "grace looks after it", "somebody was faster")
 	require.Equal(t, "U2", s.card("4711").Taken)
@@ -221,17 +221,17 @@ func TestANoticeFindsItsPeople(t *testing.T) {
 		require.NoError(t, s.Notify(s.ctx, n))
 		return s.told()
 	}
-	const words = ": the loss is not a number"
+	const words, named = ": job 4711: the loss is not a number", ": gpt (4711): the loss is not a number"
 	require.Equal(t, []string{"post U5" + words, "post U6" + words}, said(ops.Notice{Operators: true}))
 	require.Equal(t, []string{"post U1" + words}, said(ops.Notice{Owner: "ada"}))
 	require.Empty(t, said(ops.Notice{Owner: "ada", By: "T1/U1"}))
 	require.Empty(t, said(ops.Notice{Owner: "nobody"}))
 	s.begin(run(slurm.Running))
-	require.Equal(t, []string{"post below " + theCard + words}, said(ops.Notice{Owner: "ada"}))
-	require.Equal(t, []string{"post below " + theCard + words + " (calls U1)"}, said(ops.Notice{Owner: "ada", Alarm: true}))
-	require.Equal(t, []string{"post below " + theCard + words}, said(ops.Notice{Alarm: true, By: "T1/U1"}))
+	require.Equal(t, []string{"post below " + theCard + named}, said(ops.Notice{Owner: "ada"}))
+	require.Equal(t, []string{"post below " + theCard + named + " (calls U1)"}, said(ops.Notice{Owner: "ada", Alarm: true}))
+	require.Equal(t, []string{"post below " + theCard + named}, said(ops.Notice{Alarm: true, By: "T1/U1"}))
 	s.settings("U1", people.Settings{Notify: "none"})
-	require.Equal(t, []string{"post below " + theCard + words}, said(ops.Notice{Alarm: true}))
+	require.Equal(t, []string{"post below " + theCard + named}, said(ops.Notice{Alarm: true}))
 }
 
 // The thread starts with the diagnosis.

@@ -36,13 +36,22 @@ func (nf *Notifier) Notify(ctx context.Context, n ops.Notice) error {
 
 func (nf *Notifier) noticeMessages(ctx context.Context, n ops.Notice) (owed []store.SlackMessage) {
 	sum := sha256.Sum256([]byte(n.Key))
-	id := "notice/" + hex.EncodeToString(sum[:8])
+	key := "notice/" + hex.EncodeToString(sum[:8])
+	job := slurm.Job{ID: n.Job}
 	add := func(p card.Place, l lang.Lang, thread, call string) {
 		doc := view.Doc{Title: n.Title.In(l), Tone: view.Warn}
+		// Below its card the job needs no name, and a notification has no card.
+		named := n.Job == "" || strings.Contains(n.Title.In(l)+n.Text.In(l), string(n.Job))
+		if !named && thread == "" {
+			doc.Title, named = l.Named(card.Called(job, l), doc.Title), true
+		}
 		if n.Text != (lang.Text{}) {
 			doc.Sections = []view.Section{{Text: n.Text.In(l)}}
 		}
 		r := answer.Render(doc, l)
+		if !named {
+			r.Text = answer.Escape(l.Named(card.Called(job, l), "")) + r.Text
+		}
 		bs := r.Messages[0]
 		if call != "" {
 			bs = append([]slack.Block{mentionLine(call)}, bs...)
@@ -51,7 +60,7 @@ func (nf *Notifier) noticeMessages(ctx context.Context, n ops.Notice) (owed []st
 		if thread != "" {
 			o.Channel, o.ThreadOf, lane = "", thread, thread+outbox.LaneOfThread
 		}
-		owed = append(owed, nf.out.Owe(id+"@"+p.Team+"/"+p.Channel, lane, o))
+		owed = append(owed, nf.out.Owe(key+"@"+p.Team+"/"+p.Channel, lane, o))
 	}
 	if n.Operators {
 		for _, p := range nf.people.Deciders(ctx) {
@@ -59,8 +68,9 @@ func (nf *Notifier) noticeMessages(ctx context.Context, n ops.Notice) (owed []st
 		}
 		return owed
 	}
-	job := card.ID(n.Cluster, n.Job)
-	if k, ok, err := nf.cardAt(ctx, job); err == nil && ok && len(k.Places) > 0 {
+	id := card.ID(n.Cluster, n.Job)
+	if k, ok, err := nf.cardAt(ctx, id); err == nil && ok && len(k.Places) > 0 {
+		job = k.News.Job
 		call := ""
 		if n.Alarm && k.User != "" && n.By != k.Team+"/"+k.User && nf.mayMention(nf.people.Settings(ctx, k.Team, k.User), &k) {
 			call = k.User
@@ -70,7 +80,7 @@ func (nf *Notifier) noticeMessages(ctx context.Context, n ops.Notice) (owed []st
 			if slices.Contains(has, card.Place{Team: p.Team, Channel: p.Channel}) {
 				continue
 			}
-			add(p, nf.langOfCard(ctx, &k), p.Key(job), call)
+			add(p, nf.langOfCard(ctx, &k), p.Key(id), call)
 		}
 		return owed
 	}

@@ -101,8 +101,8 @@ func check(method string, a m) (problems []string) {
 		if str(a["channel"]) == "" {
 			problems = append(problems, "channel_not_found: no channel")
 		}
-		if str(a["text"]) == "" && a["blocks"] == nil && a["attachments"] == nil {
-			problems = append(problems, "no_text: neither text nor blocks")
+		if strings.TrimSpace(str(a["text"])) == "" { // Slack takes blocks alone, and notifies of them without a word
+			problems = append(problems, "no_text: nothing to say in a notification")
 		}
 		if utf8.RuneCountInString(str(a["text"])) > 40000 {
 			problems = append(problems, "msg_too_long: text over 40000")
