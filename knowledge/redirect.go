@@ -8,6 +8,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
+	"github.com/megatron-ops/megatron-ops/knowledge/compute"
 	"github.com/megatron-ops/megatron-ops/knowledge/index"
 	"github.com/megatron-ops/megatron-ops/knowledge/names"
 )
@@ -250,8 +251,8 @@ func findRedirect(text string) (request, bool) {
 		if r.to == toOthers && namesOurs(text) {
 			continue // "a Megatron checkpoint for vLLM" is a question about Megatron
 		}
-		if r.to == toOperation && savesFirst.MatchString(low) && !aboutOthers.MatchString(low) {
-			continue // no operation saves, and cancel would lose what is to be kept
+		if r.to == toOperation && (savesFirst.MatchString(low) || compute.Keeps(text)) && !aboutOthers.MatchString(low) {
+			continue // no operation saves, or spares some jobs, and cancel would lose what is to be kept
 		}
 		if found := re.FindString(low); found != "" && (r.howTo || !how) {
 			return request{r, found}, true

@@ -70,6 +70,7 @@ const (
 	setting                // they often only describe the situation
 	choice                 // the question names a model and asks for a layout: "which is best" asks for it too
 	failure                // they say how a program ended; the question asks what they mean
+	command                // the answer is the command that the question asks for: "how do I" asks for it too
 	meaning                // there are none: the question asks what a name such as BOOT_FAIL means
 )
 
@@ -82,7 +83,8 @@ const (
 
 // answerers are tried in this order.
 var answerers = []answerer{
-	{"Dependencies", guide, sbatch + "#OPT_dependency", dependency, result},
+	{"Cancel all jobs but some", guide, "https://slurm.schedmd.com/scancel.html", keep, command},
+	{"Dependencies", guide, sbatch + "#OPT_dependency", dependency, command},
 	{"Job arrays", guide, "https://slurm.schedmd.com/job_array.html", array, result},
 	{"Node lists", guide, "https://slurm.schedmd.com/scontrol.html", hosts, result},
 	{"sinfo", guide, "https://slurm.schedmd.com/sinfo.html", sinfo, result},
@@ -121,7 +123,7 @@ func Answer(text string, l lang.Lang) (Result, bool) {
 			if a.skill == parallel && a.purpose != choice {
 				t = q.judged(t)
 			}
-			asked := a.purpose == choice || q.explainsProblem(a.purpose) || !q.describesProblem(t, a.purpose)
+			asked := a.purpose == choice || q.explainsProblem(a.purpose) || !q.describesProblem(a.purpose)
 			return Result{Text: t, Skill: a.skill, Section: a.section, URL: a.url, Setting: a.purpose == setting || a.purpose == failure, asked: asked}, true
 		}
 	}

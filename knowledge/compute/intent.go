@@ -2,7 +2,6 @@ package compute
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
@@ -60,11 +59,11 @@ func (q *question) any(exprs []string, s string) bool {
 
 // describesProblem reports whether the question describes a failure, or asks for a
 // procedure or a reason, so that its numbers only describe the situation. It is false for
-// the answer with a dependency, which is itself a procedure, with a failure as a possible
+// a command, such as that with a dependency, which is itself a procedure, with a failure as a possible
 // condition ("run it if job 7 fails"). A job state that is asked for, such as BOOT_FAIL, is a
 // name and describes no failure.
-func (q *question) describesProblem(answer string, p purpose) bool {
-	if strings.Contains(answer, "--dependency=") {
+func (q *question) describesProblem(p purpose) bool {
+	if p == command {
 		return false
 	}
 	low := q.low

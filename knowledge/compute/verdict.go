@@ -355,7 +355,7 @@ func (q *question) refusal(j judgement) string {
 
 // verdict answers whether values are valid that no other answerer combines.
 func verdict(q *question) string {
-	if q.asksForCommand() || !q.asksWhether() || q.describesProblem("", setting) {
+	if q.asksForCommand() || !q.asksWhether() || q.describesProblem(setting) {
 		return ""
 	}
 	j, ok := q.judge()
