@@ -66,6 +66,10 @@ func TestAnswer(t *testing.T) {
 		"seven array tasks numbered from 0, 3 at once":                       "`--array=0-6%3`",
 		"slurm time string for a day and a half":                             "`--time=1-12:00:00`",
 		"node shown as idle~ in sinfo":                                       "powered off",
+		"微批 2,micro batch 数 16,DP 8,全局批多少":                                   "256",
+		"8 micro batches of 2 with DP 8: global batch size?":                 "Global batch 128",
+		"微批大小 2,DP 16,全局批 512,微批次数多少":                                        "16 个微批次",
+		"每节点 8 卡,rank 77 在哪个节点":                                              "节点 9",
 		// Slurm
 		"expand gpu[1-3,7]":                            "gpu1, gpu2, gpu3, gpu7",
 		"n[1-64] 有多少个节点":                               "64 个节点",

@@ -192,8 +192,11 @@ var (
 	// a legal global batch", "2 micro,", "gbs 512 at 4096".
 	legalBatch = lazy.New(`(\d+) (?:is |be )?(?:a |as |as the |as a )?(?:legal|valid|ok|good|possible|allowed` +
 		`|fine) (?:global[- ]batch(?:[- ]size)?|gbs)\b`)
-	microOnly = lazy.New(`(\d+) micro( ?[,;.?]|$| and )`)
-	atLength  = lazy.New(`((?:gbs|\bbatch(?:[- ]size)?)[ =:]*\d+) ?(?:at|x|by|\*|with) (\d{3,6}|\d+k)\b`)
+	// microCount matches words for the number of micro batches, whose number is not the size of one.
+	microCount = lazy.New(`(?:微 ?批次?|micro[- ]?batch(?:es)?) ?(?:个数|数量?)|micro[- ]?batch count`)
+	microsOf   = lazy.New(`\b(\d+) micro[- ]?batches of(?: size)? (\d+)\b`)
+	microOnly  = lazy.New(`(\d+) micro( ?[,;.?]|$| and )`)
+	atLength   = lazy.New(`((?:gbs|\bbatch(?:[- ]size)?)[ =:]*\d+) ?(?:at|x|by|\*|with) (\d{3,6}|\d+k)\b`)
 	// perDash matches "8-gpu-per-node". socketsBy and coresBy match the number of sockets
 	// after and before the cores: "56 cores per socket x2", "2 x 56 cores".
 	perDash   = lazy.New(`(\d+)-(gpus?|cards?)-(?:per|a)-(node|machine|host|box|server)`)
@@ -237,6 +240,7 @@ func spaced(s string) string {
 	s = socketsBy.ReplaceAllString(s, "$1 cores per socket ; $2 sockets ; ")
 	s = coresBy.ReplaceAllString(s, "$1 sockets ; $2 cores")
 	s = legalBatch.ReplaceAllString(s, " gbs=$1 ; ")
+	s = microCount.ReplaceAllString(microsOf.ReplaceAllString(s, " num-micro-batches=$1 ; mbs=$2 "), " num-micro-batches ")
 	s = microOnly.ReplaceAllString(s, " mbs=$1 ; $2")
 	s = atLength.ReplaceAllString(s, "$1 ; seq=$2 ")
 	s = stepSamples.ReplaceAllString(gpuSamples.ReplaceAllString(s, " mbs=$1$2 ; "), " gbs=$1 ; ")

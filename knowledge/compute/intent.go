@@ -40,6 +40,7 @@ var (
 	// value asks for the value.
 	harmlessWords = []string{
 		`\bhow (?:do|can|should|would|to)(?: i| we| you)? (?:\w+ )?(?:write|express|specify|give|read|calculate|compute|expand|limit)\b`,
+		`在哪 ?[个台张块]? ?(?:节点|机器|node|卡|gpu)`,
 		`(?:怎么|如何|咋|怎样) ?(?:写|填|算|计算|表示|换算|展开|设|读|限制)`,
 		`\b(?:will|would|does|do) (?:it|this|that|megatron(?:-lm)?) (?:\w+ )?(?:fail|crash|refuse|reject|complain|abort|die)\b`,
 		`(?:do not|don't|没有?|会不会) ?(?:use|用|报错|失败|出错)|会(?:报错|失败|出错)吗`,
