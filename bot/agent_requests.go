@@ -135,7 +135,8 @@ func (b *Bot) tellAgentsPerson(ctx context.Context, r ops.Approval, title lang.T
 			continue
 		}
 		l := b.langAt(ctx, who)
-		told := answer.Render(view.Doc{Title: fmt.Sprintf(textYourAgent.In(l), r.Op), Tone: tone, Sections: []view.Section{{Text: l.Named(askedFor(r, l), title.In(l))}}}, l)
+		said := view.Section{Text: l.Named(askedFor(r, l), title.In(l))}
+		told := answer.Render(view.Doc{Title: fmt.Sprintf(textYourAgent.In(l), r.Op), Tone: tone, Sections: []view.Section{said}}, l)
 		owed = append(owed, b.out.Owe(requestKey(r.ID, who)+"/told", "t/"+who.Channel,
 			outbox.Message{Do: outbox.Post, Team: who.Team, Channel: who.Channel, Text: told.Text, Blocks: answer.BlocksJSON(told.Messages[0])}))
 	}

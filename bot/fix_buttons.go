@@ -83,7 +83,8 @@ func (b *Bot) extendChain(ctx context.Context, a incoming.Ask) []store.SlackMess
 	if _, now, err := c.Job(ctx, cluster, after); err != nil {
 		return b.reply.Doc(a, answer.Error(ops.AsError(err), c.Lang), false)
 	} else if now.State.Ended() { // a message from before its end
-		ended := &ops.Error{Code: ops.Failed, Field: "job", Message: textNoneAfter.With(id, lang.Text{EN: card.State(now.State, lang.EN), ZH: card.State(now.State, lang.ZH)}), Fix: textAgainFix}
+		how := lang.Text{EN: card.State(now.State, lang.EN), ZH: card.State(now.State, lang.ZH)}
+		ended := &ops.Error{Code: ops.Failed, Field: "job", Message: textNoneAfter.With(id, how), Fix: textAgainFix}
 		return b.reply.Doc(a, answer.Error(ended, c.Lang), false)
 	}
 	t := typed.Call{Cluster: cluster}

@@ -181,11 +181,13 @@ func (nf *Notifier) Take(ctx context.Context, a incoming.Ask) []store.SlackMessa
 		owed = nf.draw(ctx, k)
 		l := nf.langOfCard(ctx, k)
 		said := card.LooksAfter.With(c.Who.User).In(l)
+		told := outbox.Message{
+			Do: outbox.Post, Text: answer.Escape(l.Named(card.Called(k.News.Job, l), said)), Blocks: answer.BlocksJSON([]slack.Block{answer.ContextLine(said)}),
+		}
 		for _, p := range k.Places {
 			key := p.Key(a.Value)
-			owed = append(owed, nf.out.Owe(key+"/taken", key+outbox.LaneOfThread, outbox.Message{
-				Do: outbox.Post, Team: p.Team, ThreadOf: key, Text: answer.Escape(l.Named(card.Called(k.News.Job, l), said)), Blocks: answer.BlocksJSON([]slack.Block{answer.ContextLine(said)}),
-			}))
+			told.Team, told.ThreadOf = p.Team, key
+			owed = append(owed, nf.out.Owe(key+"/taken", key+outbox.LaneOfThread, told))
 		}
 	})
 	if !ok {
