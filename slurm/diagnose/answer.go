@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
@@ -33,6 +34,10 @@ func (j *job) report() report.Report {
 		Unreadable:   j.unreadable,
 		LeftOut:      j.src.Documents(),
 		OtherJobs:    j.src.OtherJobs,
+		OtherLogs:    j.src.OtherLogs,
+	}
+	if j.src.NoLogs && len(j.src.OtherLogs) > 0 {
+		r.NoLog = lang.Text{EN: "what was found with the job's number is of other jobs", ZH: "带有该作业号的日志都属于其他作业"}
 	}
 	r.Layout, r.Stacks, r.OnlyRanks = j.layout(), j.stacks(), j.onlyRanks()
 	if n, ok := j.lastIteration(); ok {

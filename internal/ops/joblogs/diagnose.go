@@ -153,7 +153,7 @@ func diagnoseOp(ctx context.Context, c *ops.Call, in DiagnoseIn) (DiagnoseOut, e
 		if err != nil {
 			return DiagnoseOut{}, err
 		}
-		r, err := onSlurm(ctx, c, cl, in, diagnose.Context{}, []string{path})
+		r, err := onSlurm(ctx, c, cl, in, diagnose.Context{}, logfile.Owner{}, []string{path})
 		return DiagnoseOut{Report: r}, err
 	}
 	src, err := openNamed(folders, "job", in.Target, path)
@@ -287,7 +287,8 @@ func findCause(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseOut
 			out.OtherLimit = said.With(early.Says, ops.Duration(j.ElapsedS), ops.Duration(*j.TimeLimitS), early.Do).In(c.Lang)
 		}
 	}()
-	paths := logFiles(ctx, c, cl.Name(), j)
+	finder := new(logFinder)
+	paths := finder.files(ctx, c, cl.Name(), j)
 	if j.State == slurm.Pending {
 		out.WaitsFor = cmp.Or(j.Reason, "None")
 		if j.Restarts == 0 || len(paths) == 0 {
@@ -307,20 +308,20 @@ func findCause(ctx context.Context, c *ops.Call, in DiagnoseIn) (out DiagnoseOut
 		// left.
 		r, err := diagnose.Run(ctx, logfile.NoLogs(), diagnose.FromJob(j))
 		r.NoLog, _ = missingLog(j)
+		r.OtherLogs = finder.others
 		r.Finish()
 		return DiagnoseOut{Report: r}, of, err
 	}
-	paths, older := writtenSince(paths, j)
 	c.Step(1, 3, ops.Counted(len(paths), "log").In(c.Lang))
 	if given := evidence(ctx, c, cl, j); in.OnSlurm {
-		out.Report, err = onSlurm(ctx, c, cl, in, given, paths)
+		out.Report, err = onSlurm(ctx, c, cl, in, given, ownerOf(j, paths), paths)
 	} else {
 		out.Report, err = readHere(ctx, c, j, given, paths)
 	}
 	if err != nil {
 		return out, of, err
 	}
-	out.Older = older
+	out.OtherLogs = append(out.OtherLogs, finder.others...)
 	if len(j.Tasks) > 0 && out.Found() {
 		failed := failedTasks(ctx, cl, j.ID)
 		kept := min(len(failed), tasksKept)
@@ -360,6 +361,7 @@ func readHere(ctx context.Context, c *ops.Call, j slurm.Job, given diagnose.Cont
 		return report.Report{}, &ops.Error{Code: ops.Failed, Message: lang.Said(err), Fix: lang.Text{EN: "diagnose the folder of the logs by its path", ZH: "请按路径诊断日志所在的目录"}}
 	}
 	defer done()
+	src.LeaveOutOthers(ownerOf(j, paths))
 	r, err := diagnose.Run(ctx, src, given)
 	return r, unreadableLogs(err)
 }

@@ -45,6 +45,7 @@ type taskInput struct {
 	Shards int              `json:"shards"`
 	Files  int              `json:"files"`
 	Given  diagnose.Context `json:"given"`
+	Owner  logfile.Owner    `json:"owner"`
 	Launch *megatron.Run    `json:"launch,omitempty"`
 }
 
@@ -89,6 +90,7 @@ func (e taskInput) digest(ctx context.Context, dir string, k int) error {
 	if err != nil {
 		return err
 	}
+	src.LeaveOutOthers(e.Owner)
 	return writeAtomically(filepath.Join(dir, fmt.Sprintf("part-%d.gz", k)), func(w io.Writer) error {
 		return scan.WriteDigest(ctx, src, e.Files, w)
 	})
@@ -136,13 +138,13 @@ func writeAtomically(path string, write func(io.Writer) error) error {
 
 // onSlurm diagnoses logs with jobs on the cluster that holds them: the tasks of an
 // array read the logs, and a job after it combines the answers.
-func onSlurm(ctx context.Context, c *ops.Call, cl ops.Cluster, in DiagnoseIn, given diagnose.Context, paths []string) (r report.Report, err error) {
+func onSlurm(ctx context.Context, c *ops.Call, cl ops.Cluster, in DiagnoseIn, given diagnose.Context, owner logfile.Owner, paths []string) (r report.Report, err error) {
 	if !c.AtShell() || c.Who.ReadOnly {
 		return r, ops.InputError("on_slurm",
 			lang.Text{EN: "a diagnosis that submits jobs is for the shell only", ZH: "需要提交作业的诊断只能在 shell 中执行"},
 			lang.Text{EN: "use the shell", ZH: "请在 shell 中使用"})
 	}
-	e := taskInput{Paths: paths, Given: given, Launch: given.Launch, Shards: in.Shards}
+	e := taskInput{Paths: paths, Given: given, Owner: owner, Launch: given.Launch, Shards: in.Shards}
 	if e.Files, err = logfile.Count(paths...); err != nil {
 		return r, noLogAt("job", in.Target, err)
 	}

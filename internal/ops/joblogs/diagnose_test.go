@@ -106,7 +106,7 @@ func TestLogsOfBeforeTheStartAreNotTheJobs(t *testing.T) {
 			out, err := opstest.Do(t, call, joblogs.Diagnose(), "77")
 			require.NoError(t, err)
 			require.Equal(t, c.class, out.(joblogs.DiagnoseOut).Report.Class)
-			require.Equal(t, c.said, strings.Contains(view.Markdown(out.(joblogs.DiagnoseOut).View(lang.EN)), "last written before the job started"))
+			require.Equal(t, c.said, strings.Contains(view.Markdown(out.(joblogs.DiagnoseOut).View(lang.EN)), ", before the job started"))
 		})
 	}
 	call, s, j := failedJob(t, map[string]string{"gpt-77.out": outOfMemory})
@@ -115,7 +115,14 @@ func TestLogsOfBeforeTheStartAreNotTheJobs(t *testing.T) {
 	require.NoError(t, os.Chtimes(j.Stdout, start.Add(-time.Hour), start.Add(-time.Hour)))
 	out, err := opstest.Do(t, call, joblogs.Diagnose(), "77")
 	require.NoError(t, err)
-	require.Equal(t, outcome.CUDAOOM, out.(joblogs.DiagnoseOut).Report.Class, "where there is nothing newer, it is what there is")
+	require.Equal(t, outcome.UnknownExit, out.(joblogs.DiagnoseOut).Report.Class, "the log that an older job of the number left decides nothing")
+	require.Contains(t, opstest.Text(t, out, lang.EN), "No log was read: what was found with the job's number is of other jobs")
+	require.Contains(t, opstest.Text(t, out, lang.ZH), j.Stdout+"：最后写入时间为 2026-06-11 09:00 UTC，早于作业启动")
+	j.Restarts = 1
+	s.Put(j)
+	out, err = opstest.Do(t, call, joblogs.Diagnose(), "77")
+	require.NoError(t, err)
+	require.Equal(t, outcome.CUDAOOM, out.(joblogs.DiagnoseOut).Report.Class, "a requeued job's run before is what there is")
 }
 
 // While the submission cannot be read, it is unknown whether a change would repair the

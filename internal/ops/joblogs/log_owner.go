@@ -5,11 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/slurm"
+	"github.com/megatron-ops/megatron-ops/slurm/diagnose/logfile"
 )
 
 // A logFinder finds a job's logs among files whose names contain the job's number, and
@@ -17,8 +20,9 @@ import (
 // array 34 leaves "gpt-34_12.out", which are not logs of job 12. It asks Slurm about few numbers only, because the numbers of rank
 // files are not job ids.
 type logFinder struct {
-	known map[string]bool
-	looks int
+	known  map[string]bool
+	looks  int
+	others []logfile.Unreadable // those left out because Slurm knows whose they are
 }
 
 const maxLooks = 16
@@ -53,6 +57,9 @@ func (f *logFinder) ofOther(ctx context.Context, c *ops.Call, cluster string, j 
 		isTask := id.Array() != id && other.Stdout == "" && other.Reason != slurm.ReasonVanished
 		if err == nil && (isTask || other.Stdout == file || other.Stderr == file) {
 			f.known[file] = true
+			if len(f.others) < logfile.MaxUnreadable {
+				f.others = append(f.others, logfile.Unread(file, lang.Text{EN: "it is the log of job %s", ZH: "是作业 %s 的日志"}.Err(id)))
+			}
 			return true
 		}
 	}
@@ -64,7 +71,7 @@ func (f *logFinder) ofOther(ctx context.Context, c *ops.Call, cluster string, j 
 func carriesID(j slurm.Job) *regexp.Regexp {
 	after := `([^0-9_]|$)`
 	if len(j.Tasks) > 0 { // the logs of every task
-		after = `([^0-9]|$)`
+		after = `(_[0-9]+([^0-9]|$)|[^0-9_]|$)`
 	}
 	return regexp.MustCompile(`(^|[^0-9])` + regexp.QuoteMeta(string(j.ID)) + after)
 }
@@ -99,25 +106,32 @@ func (f *logFinder) unnamed(ctx context.Context, c *ops.Call, cluster string, j 
 // clockSlack is how far a file server's clock may be behind the cluster's.
 const clockSlack = time.Minute
 
-// writtenSince separates a job's logs from older files of the same names that were last
-// written before the job started, by an attempt before a requeue or by a job of a
-// cluster whose job ids started again. If all files are old, they all count as the
-// job's.
-func writtenSince(paths []string, j slurm.Job) (since, older []string) {
-	if j.StartedAt == nil {
-		return paths, nil
+// ownerOf returns what tells a job's logs from those of other jobs. Where a requeued job has
+// written nothing since, what is there is of its run before. Only times tell of a whole array:
+// the numbers and nodes of its tasks are not known.
+func ownerOf(j slurm.Job, paths []string) logfile.Owner {
+	o := logfile.Owner{Named: []string{j.Stdout, j.Stderr}, Started: j.StartedAt}
+	if j.Restarts > 0 && j.StartedAt != nil && !slices.ContainsFunc(paths, func(path string) bool {
+		st, err := os.Stat(path)
+		return err != nil || !st.Mode().IsRegular() || !st.ModTime().Before(j.StartedAt.Add(-clockSlack))
+	}) {
+		o.Started = nil
 	}
-	for _, path := range paths {
-		if st, err := os.Stat(path); err == nil && st.Mode().IsRegular() && st.ModTime().Before(j.StartedAt.Add(-clockSlack)) {
-			older = append(older, path)
-		} else {
-			since = append(since, path)
+	if len(j.Tasks) > 0 {
+		return o
+	}
+	for _, id := range []slurm.JobID{j.ID.Array(), j.RawID} {
+		if id != "" {
+			o.IDs = append(o.IDs, string(id))
 		}
 	}
-	if len(since) == 0 {
-		return paths, nil
+	if j.Restarts == 0 { // a run before was on other nodes
+		o.Nodes = j.Nodes
 	}
-	return since, older
+	if j.State.Ended() {
+		o.Ended = j.EndedAt
+	}
+	return o
 }
 
 // LastWrite returns when a job last wrote to one of its logs; zero where none can be

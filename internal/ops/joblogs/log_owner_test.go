@@ -185,3 +185,23 @@ func TestALogThatTheAccountsDoNotName(t *testing.T) {
 	require.Contains(t, opstest.Text(t, out, lang.EN), "No log was read: where job 13 wrote its log is not known")
 	require.Contains(t, opstest.Text(t, out, lang.ZH), "没有读取任何日志")
 }
+
+// A log that Slurm knows to be another job's is named, and a number within an experiment's name is no array.
+func TestALogThatSlurmKnowsIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"gpt-12.out", "gpt-12-34.out", "sweep-56_1.out", "exp_56_of_80.log"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("it begins\n"), 0o644))
+	}
+	s := &opstest.Site{OfKind: "cli", KnownJobs: map[slurm.JobID]slurm.Job{
+		"12": {ID: "12", User: "alice", State: slurm.Failed, Stdout: filepath.Join(dir, "gpt-12.out")},
+		"34": {ID: "34", User: "alice", State: slurm.Failed, Stdout: filepath.Join(dir, "gpt-12-34.out")},
+		"56": {ID: "56", User: "alice", State: slurm.Failed, Stdout: filepath.Join(dir, "sweep-56_%a.out"), Tasks: map[slurm.State]int{slurm.Failed: 1}},
+	}}
+	out, err := opstest.Do(t, opstest.NewCall(t, s), Diagnose(), "12")
+	require.NoError(t, err)
+	require.Contains(t, opstest.Text(t, out, lang.EN), filepath.Join(dir, "gpt-12-34.out")+": it is the log of job 34")
+	require.Contains(t, opstest.Text(t, out, lang.ZH), filepath.Join(dir, "gpt-12-34.out")+"：是作业 34 的日志")
+	_, files, err := Files(t.Context(), opstest.NewCall(t, s), "", "56")
+	require.NoError(t, err)
+	require.Equal(t, []string{filepath.Join(dir, "sweep-56_1.out")}, files)
+}

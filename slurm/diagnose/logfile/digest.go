@@ -31,6 +31,7 @@ type Digest struct {
 	Unreadable []Unreadable                `json:"unreadable,omitempty"`
 	LeftOut    []string                    `json:"left_out,omitempty"`
 	OtherJobs  []string                    `json:"other_jobs,omitempty"`
+	OtherLogs  []Unreadable                `json:"other_logs,omitempty"`
 	Recorded   []*flightrecorder.Recording `json:"recorded,omitempty"`
 }
 
@@ -60,12 +61,14 @@ func ReadDigests(parts ...io.Reader) (Source, error) {
 				s.Unreadable = append(s.Unreadable, d.Unreadable...)
 				s.LeftOut = append(s.LeftOut, d.LeftOut...)
 				s.OtherJobs = append(s.OtherJobs, d.OtherJobs...)
+				s.OtherLogs = append(s.OtherLogs, d.OtherLogs...)
 				s.recorded = append(s.recorded, d.Recorded...)
 				continue
 			}
 			s.Logs = append(s.Logs, &File{Name: path.Clean(d.Name), Size: d.Size, Modified: d.Mtime, Digested: d})
 		}
 	}
+	s.noLogOfItsOwn()
 	sort.SliceStable(s.Logs, func(i, j int) bool { return s.Logs[i].Name < s.Logs[j].Name })
 	return s, nil
 }

@@ -41,9 +41,10 @@ type Source struct {
 	dumps []*File // of PyTorch's flight recorder
 
 	Unreadable []Unreadable
-	LeftOut    []string // files of a folder that are empty or not named like a log
-	OtherJobs  []string // logs of a folder that belong to jobs older than the newest
-	NoLogs     bool     // the job left no log
+	LeftOut    []string     // files of a folder that are empty or not named like a log
+	OtherJobs  []string     // logs of a folder that belong to jobs older than the newest
+	OtherLogs  []Unreadable // logs with the job's number that are another job's, with the reason
+	NoLogs     bool         // the job left no log
 
 	recorded    []*flightrecorder.Recording // flight recorder dumps that were read from an archive or a digest
 	in          *within.Folders

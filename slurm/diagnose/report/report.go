@@ -82,10 +82,10 @@ type Report struct {
 	Unreadable []logfile.Unreadable `json:"unreadable,omitempty"`
 	// LeftOut are documents beside the logs. They are read only if they are named.
 	LeftOut []string `json:"left_out,omitempty"`
-	// OtherJobs are logs in the folder of jobs older than the newest. Older are logs last written
-	// before the job started. Neither were read.
-	OtherJobs []string `json:"other_jobs,omitempty"`
-	Older     []string `json:"older,omitempty"`
+	// OtherJobs are logs in the folder of jobs older than the newest. OtherLogs are logs with the
+	// job's number that are another job's, with the reason. Neither were read.
+	OtherJobs []string             `json:"other_jobs,omitempty"`
+	OtherLogs []logfile.Unreadable `json:"other_logs,omitempty"`
 	// StepS is the usual time of an iteration and AgeS the age of the newest line. MayHang says that a
 	// running job has been silent for longer than a few iterations take.
 	StepS   *float64 `json:"seconds_per_iteration,omitempty"`
@@ -156,12 +156,18 @@ func (r Report) leftOut(l lang.Lang) string {
 		why   lang.Text
 	}{
 		{r.OtherJobs, said("%s, of jobs before the newest in this folder", "%s，属于该目录中较早的作业")},
-		{r.Older, said("%s, last written before the job started", "%s，最后写入时间早于作业启动")},
 		{r.LeftOut, said("%s", "%s")},
 	} {
 		if len(o.files) > 0 {
 			all = append(all, o.why.With(logfile.Few(o.files)).In(l))
 		}
+	}
+	for i, o := range r.OtherLogs {
+		if i == 3 {
+			all = append(all, said("and %d more of other jobs", "另有 %d 个属于其他作业").With(len(r.OtherLogs)-i).In(l))
+			break
+		}
+		all = append(all, o.Said().In(l))
 	}
 	if len(all) == 0 {
 		return ""

@@ -86,7 +86,7 @@ var shown = []struct {
 	{"no process more", report.Report{Class: outcome.EnvLaunch, RootLine: "bash: fork: retry: Resource temporarily unavailable"}},
 	{"no slot more", report.Report{Class: outcome.NodeCountMismatch, RootLine: "There are not enough slots available in the system to satisfy the 16"}},
 	{"documents that were not read", report.Report{Class: outcome.Success, LeftOut: []string{"a.md", "b.md", "c.md", "d.html"}}},
-	{"logs of other jobs and older ones", report.Report{Class: outcome.Success, OtherJobs: []string{"slurm-1.out"}, Older: []string{"rank_0.log"}, LeftOut: []string{"a.md"}}},
+	{"logs of other jobs and older ones", report.Report{Class: outcome.Success, OtherJobs: []string{"slurm-1.out"}, OtherLogs: []logfile.Unreadable{{Path: "/w/rank_0.log", Reason: "its lines are those of job 34", ReasonZH: "内容属于作业 34"}}, LeftOut: []string{"a.md"}}},
 	{"four that cannot be read", report.Report{Class: outcome.Success, Unreadable: []logfile.Unreadable{{Path: "a", Reason: "x"}, {Path: "b", Reason: "x"}, {Path: "c", Reason: "x"}, {Path: "d", Reason: "x"}}}},
 	{"three that cannot be read", report.Report{Class: outcome.Success, Unreadable: []logfile.Unreadable{{Path: "a", Reason: "x"}, {Path: "b", Reason: "x"}, {Path: "c", Reason: "x"}}}},
 }

@@ -26,8 +26,9 @@ func WriteDigest(ctx context.Context, src logfile.Source, ofAll int, w io.Writer
 		Unreadable: append(append([]logfile.Unreadable{}, src.Unreadable...), unread...),
 		LeftOut:    src.LeftOut,
 		OtherJobs:  src.OtherJobs,
+		OtherLogs:  src.OtherLogs,
 		Recorded:   recorded,
-	}); len(extra.Unreadable)+len(extra.LeftOut)+len(extra.OtherJobs)+len(recorded) > 0 {
+	}); len(extra.Unreadable)+len(extra.LeftOut)+len(extra.OtherJobs)+len(extra.OtherLogs)+len(recorded) > 0 {
 		if err := out.Encode(extra); err != nil {
 			return lang.Text{EN: "digest of the notes: %s", ZH: "摘要的说明：%s"}.Err(err)
 		}

@@ -203,6 +203,7 @@ func TestHowMuchADigestKeeps(t *testing.T) {
 		{Unreadable: []logfile.Unreadable{{Path: "a.zip"}}},
 		{LeftOut: []string{"b"}},
 		{OtherJobs: []string{"c"}},
+		{OtherLogs: []logfile.Unreadable{{Path: "d", Reason: "e"}}},
 		{Unreadable: []logfile.Unreadable{{Path: "a.zip"}}, LeftOut: []string{"b"}},
 		{LeftOut: []string{"b"}, OtherJobs: []string{"c"}},
 	} {
@@ -211,6 +212,7 @@ func TestHowMuchADigestKeeps(t *testing.T) {
 		require.Equal(t, of.Unreadable, got.Unreadable)
 		require.Equal(t, of.LeftOut, got.LeftOut)
 		require.Equal(t, of.OtherJobs, got.OtherJobs)
+		require.Equal(t, of.OtherLogs, got.OtherLogs)
 	}
 	joined, err := logfile.Read("all.txt", strings.NewReader("==> rank_3.log <==\nA word\n\n==> rank_4.log <==\nA word\n"))
 	require.NoError(t, err)
