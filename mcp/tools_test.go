@@ -54,7 +54,7 @@ func TestOutputSchemasStayLean(t *testing.T) {
 	for _, c := range []struct {
 		cfg  mcp.Config
 		most int
-	}{{mcp.Config{}, 38_500}, {mcp.Config{Toolsets: []string{"all"}}, 80_100}} {
+	}{{mcp.Config{}, 38_700}, {mcp.Config{Toolsets: []string{"all"}}, 80_300}} {
 		s, err := mcp.NewServer(c.cfg)
 		require.NoError(t, err)
 		total := 0

@@ -39,8 +39,10 @@ type ArtifactState struct {
 	// Done reports that the file exists, no longer changes, and satisfies the
 	// condition.
 	Done bool
+	// Settling reports that the file exists and may still be written to.
+	Settling bool
 	// Why says why Done is false.
-	Why string
+	Why lang.Text
 }
 
 // statLimit bounds one check of a file system, so that a network file system that hangs
@@ -76,7 +78,7 @@ func (a Artifact) look(j slurm.Job, before ArtifactState, now time.Time) (Artifa
 	if err != nil {
 		return ArtifactState{}, lang.Text{EN: "artifact %q: the pattern cannot be read: %s", ZH: "产物 %q：无法解析该通配模式：%s"}.Err(a.Path, err)
 	}
-	s := ArtifactState{At: now, Why: "no file " + pattern + " yet"}
+	s := ArtifactState{At: now, Why: lang.Text{EN: "no file %s", ZH: "没有文件 %s"}.With(pattern)}
 	for _, f := range files {
 		info, err := os.Stat(f)
 		if err != nil || !info.Mode().IsRegular() {
@@ -84,11 +86,11 @@ func (a Artifact) look(j slurm.Job, before ArtifactState, now time.Time) (Artifa
 		}
 		// A file from before the job is not the job's.
 		if j.StartedAt != nil && info.ModTime().Before(j.StartedAt.Add(-time.Second)) {
-			s.Why = f + " is older than the job"
+			s.Why = lang.Text{EN: "%s is older than the job", ZH: "%s 早于该作业"}.With(f)
 			continue
 		}
 		if s.Path == "" || info.ModTime().After(s.Time) {
-			s.Path, s.Size, s.Time, s.Why = f, info.Size(), info.ModTime(), ""
+			s.Path, s.Size, s.Time, s.Why = f, info.Size(), info.ModTime(), lang.Text{}
 		}
 	}
 	if s.Path == "" {
@@ -100,12 +102,12 @@ func (a Artifact) look(j slurm.Job, before ArtifactState, now time.Time) (Artifa
 	stable := cmp.Or(a.Stable, 10*time.Second)
 	switch {
 	case s.Size == 0:
-		s.Why = s.Path + " is empty"
+		s.Why = lang.Text{EN: "%s is empty", ZH: "%s 是空文件"}.With(s.Path)
 	case now.Sub(s.At) < stable:
-		s.Why = s.Path + " may still be written to"
+		s.Settling, s.Why = true, lang.Text{EN: "%s may still be written to", ZH: "%s 可能仍在写入"}.With(s.Path)
 	case a.JSON != "":
 		if err := checkJSON(s.Path, a.JSON); err != nil {
-			s.Why = err.Error()
+			s.Why = lang.Said(err)
 			return s, nil
 		}
 		s.Done = true
@@ -178,7 +180,7 @@ func (a Artifact) Await(ctx context.Context, job func() slurm.Job, pause time.Du
 		if ended && s.Path == "" {
 			return s, errors.Join(err, lang.Text{EN: "the job ended without its artifact: %s", ZH: "作业已结束，但没有产物：%s"}.Err(s.Why))
 		}
-		if ended && s.Why != "" && !strings.HasSuffix(s.Why, "may still be written to") {
+		if ended && !s.Done && !s.Settling {
 			return s, lang.Text{EN: "the job ended and its artifact does not meet its condition: %s", ZH: "作业已结束，但产物不符合要求：%s"}.Err(s.Why)
 		}
 		select {

@@ -37,26 +37,26 @@ func TestArtifact(t *testing.T) {
 	a := watch.Artifact{Path: "out/%x-%j-*.json", Stable: still}
 	s := look(a, watch.ArtifactState{})
 	require.False(t, s.Done)
-	require.Contains(t, s.Why, "no file")
+	require.Contains(t, s.Why.EN, "no file")
 	write("out/gpt-7-a.json", "")
-	require.Contains(t, look(a, s).Why, "is empty")
+	require.Contains(t, look(a, s).Why.EN, "is empty")
 	write("out/gpt-7-a.json", `{"status":`)
 	s = look(a, watch.ArtifactState{})
-	require.Contains(t, s.Why, "may still be written")
+	require.Contains(t, s.Why.EN, "may still be written")
 	require.True(t, look(a, s).Done)
 
 	a.JSON = "status=done"
-	require.Contains(t, look(a, s).Why, "not complete JSON")
+	require.Contains(t, look(a, s).Why.EN, "not complete JSON")
 	write("out/gpt-7-a.json", `{"status":"running"}`)
 	s = look(a, look(a, s))
 	require.False(t, s.Done)
-	require.Contains(t, s.Why, "status = running, not done")
+	require.Contains(t, s.Why.EN, "status = running, not done")
 	write("out/gpt-7-a.json", `{"status":"done","metrics":{"loss":1.5}}`)
 	require.True(t, look(a, look(a, s)).Done)
 	a.JSON = "metrics.loss"
 	require.True(t, look(a, look(a, s)).Done)
 	a.JSON = "metrics.accuracy"
-	require.Contains(t, look(a, look(a, s)).Why, "has no metrics.accuracy")
+	require.Contains(t, look(a, look(a, s)).Why.EN, "has no metrics.accuracy")
 
 	write("out/gpt-7-b.json", "{}")
 	earlier := time.Now().Add(-time.Minute)
@@ -68,11 +68,11 @@ func TestArtifact(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "out/gpt-7-z.json"), 0o755))
 	require.Equal(t, filepath.Join(dir, "out/gpt-7-a.json"), look(a, watch.ArtifactState{}).Path, "a folder is no result")
 	require.NoError(t, os.Truncate(filepath.Join(dir, "out/gpt-7-a.json"), 16<<20+1))
-	require.Contains(t, look(a, look(a, s)).Why, "too large to be checked")
+	require.Contains(t, look(a, look(a, s)).Why.EN, "too large to be checked")
 
 	old := time.Now().Add(-2 * time.Hour)
 	require.NoError(t, os.Chtimes(filepath.Join(dir, "out/gpt-7-a.json"), old, old))
-	require.Contains(t, look(a, watch.ArtifactState{}).Why, "older than the job")
+	require.Contains(t, look(a, watch.ArtifactState{}).Why.EN, "older than the job")
 
 	_, err := watch.Artifact{Path: "["}.Look(t.Context(), j, watch.ArtifactState{})
 	require.ErrorContains(t, err, "pattern cannot be read")

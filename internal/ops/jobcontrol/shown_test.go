@@ -79,6 +79,7 @@ func TestAnswersAreShownAsTheyAre(t *testing.T) {
 		{Name: "changed without a reason", Out: ChangeOut{JobID: "7", Name: "gpt", Did: "released", State: slurm.Pending, Reason: "None"}},
 		{Name: "waited for", Out: WaitOut{Job: running, Artifact: "/w/out", Alarms: []string{"it was slow"}}},
 		{Name: "waited for and ended", Out: WaitOut{Job: running, Artifact: "/w/out", Cancelled: true, SavedGPUHours: 3.25}},
+		{Name: "waited for in vain", Out: WaitOut{Job: slurm.Job{ID: "4711", Name: "gpt", State: slurm.Completed}, NoArtifact: "the job ended without its artifact: no file /w/out"}},
 		{Name: "waited too long", Out: WaitOut{Job: running, TimedOut: true}},
 		{Name: "nothing happened", Out: EventsOut{NextSince: "then"}},
 		{Name: "what happened", Out: EventsOut{NextSince: "then", Events: []Event{

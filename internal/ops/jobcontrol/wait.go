@@ -37,6 +37,8 @@ type WaitIn struct {
 type WaitOut struct {
 	slurm.Job
 	Artifact string `json:"artifact,omitempty"` // the file that appeared
+	// NoArtifact says why a job that has ended left no artifact.
+	NoArtifact string `json:"no_artifact,omitempty"`
 	// Cancelled reports that the job was cancelled because its artifact exists.
 	// SavedGPUHours is what the job could still have used.
 	Cancelled     bool    `json:"cancelled,omitempty"`
@@ -50,9 +52,9 @@ type WaitOut struct {
 	SeenWithinS float64 `json:"seen_within_s"`
 }
 
-// Found reports whether the job ended badly, or never starts.
+// Found reports whether the job ended badly or without its artifact, or never starts.
 func (o WaitOut) Found() bool {
-	return !o.Cancelled && o.State.Ended() && o.State != slurm.Completed || o.NeverStarts()
+	return !o.Cancelled && o.State.Ended() && o.State != slurm.Completed || o.NoArtifact != "" || o.NeverStarts()
 }
 
 // Wait returns the operation wait.
@@ -61,8 +63,8 @@ func Wait() ops.Op {
 		Name: "wait", Effect: ops.Read, Toolset: ops.JobsSet, Core: true,
 		Summary: lang.Text{EN: "wait for a job's result file, its start or its end", ZH: "等待作业的结果文件、开始或结束"},
 		Help: lang.Text{
-			EN: "Use instead of asking for the state repeatedly. With an artifact it returns as soon as the file is there and at rest; to cancel the job then gives its nodes back.",
-			ZH: "代替反复查询状态。指定结果文件时，文件出现并稳定后立即返回；此时取消作业即可归还节点。",
+			EN: "Use instead of asking for the state repeatedly. With an artifact it returns once the file is at rest or the job ends; to cancel the job then gives its nodes back.",
+			ZH: "代替反复查询状态。指定结果文件时，文件出现并稳定，或作业结束而没有该文件时返回；此时取消作业即可归还节点。",
 		},
 		Example: "wait 4711 --artifact results/metrics.json --cancel",
 	}, wait)
@@ -238,7 +240,8 @@ func awaitArtifact(ctx context.Context, c *ops.Call, cl ops.Cluster, a watch.Art
 		return out, err
 	}
 	out.SeenWithinS = (a.Stable + watch.FilePause).Seconds()
-	if _, err := os.Stat(out.WorkDir); err != nil {
+	_, unseen := os.Stat(out.WorkDir)
+	if unseen != nil {
 		out.SeenWithinS = ops.PollPause(cl).Seconds()
 		out.Alarms = append(out.Alarms, lang.Text{
 			EN: "the job's folder %s is not visible on this machine: its artifact is not seen here, only its end",
@@ -258,7 +261,10 @@ func awaitArtifact(ctx context.Context, c *ops.Call, cl ops.Cluster, a watch.Art
 	}
 	if err != nil {
 		if out.State.Ended() || out.NeverStarts() {
-			return out, nil // how the job ended is more useful than that the file is missing
+			if unseen == nil && out.State.Ended() {
+				out.NoArtifact = lang.Said(err).In(c.Lang)
+			}
+			return out, nil
 		}
 		return out, &ops.Error{Code: ops.Failed, Field: "artifact", Message: lang.Said(err)}
 	}
@@ -341,6 +347,9 @@ func (o WaitOut) View(l lang.Lang) view.Doc {
 		now.explain(l)
 	}
 	d := now.View(l)
+	if o.State != slurm.Completed { // how it ended says more than that the file is missing
+		d.Add(view.Section{Text: o.NoArtifact})
+	}
 	d.Add(view.Section{Heading: lang.Text{EN: "while it ran", ZH: "运行期间"}.In(l), Items: o.Alarms})
 	switch {
 	case o.Cancelled:
@@ -352,6 +361,9 @@ func (o WaitOut) View(l lang.Lang) view.Doc {
 	case o.Artifact != "":
 		d.Tone = view.Good
 		d.Title = fmt.Sprintf(lang.Text{EN: "%s %s: %s exists", ZH: "%s %s：%s 已出现"}.In(l), o.ID, o.Name, o.Artifact)
+	case o.NoArtifact != "" && o.State == slurm.Completed:
+		d.Tone, d.Next = view.Bad, []string{"logs " + string(o.ID) + " --tail 20"}
+		d.Title = fmt.Sprintf("%s %s: %s", o.ID, o.Name, o.NoArtifact)
 	case o.NeverStarts():
 		d.Tone = view.Bad
 		d.Title = fmt.Sprintf(lang.Text{EN: "%s %s: never starts", ZH: "%s %s：永远不会启动"}.In(l), o.ID, o.Name)

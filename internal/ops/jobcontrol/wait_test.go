@@ -104,3 +104,39 @@ func TestAnArtifactLiesInTheJobsFolder(t *testing.T) {
 	require.False(t, inJobFolders(slurm.Job{WorkDir: "/not/seen/here"}, "../../x"))
 	require.False(t, inJobFolders(slurm.Job{}, "x"), "a job whose folder is not known")
 }
+
+// A job that ends without the artifact that it was run for has not done what it was waited for,
+// however well Slurm says it ended. Where its folder is not seen here, nobody knows.
+func TestAJobThatEndsWithoutItsArtifact(t *testing.T) {
+	work, began := t.TempDir(), time.Now().Add(-time.Hour)
+	old := filepath.Join(work, "old.json")
+	require.NoError(t, os.WriteFile(old, []byte("{}"), 0o600))
+	require.NoError(t, os.Chtimes(old, began.Add(-time.Hour), began.Add(-time.Hour)))
+	require.NoError(t, os.WriteFile(filepath.Join(work, "half.json"), []byte(`{"status":"half"}`), 0o600))
+	c := opstest.NewCall(t, &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{
+		"77": {ID: "77", Name: "gpt", User: "alice", State: slurm.Completed, WorkDir: work, StartedAt: &began},
+		"78": {ID: "78", Name: "gpt", User: "alice", State: slurm.Completed, WorkDir: "/not/seen/here", StartedAt: &began},
+	}})
+	for name, tt := range map[string]struct {
+		in     WaitIn
+		found  bool
+		en, zh string
+	}{
+		"it is not there":             {WaitIn{Job: "77", Artifact: "none.json"}, true, "77 gpt: the job ended without its artifact: no file " + work + "/none.json", "作业已结束，但没有产物：没有文件 " + work},
+		"it is of an earlier job":     {WaitIn{Job: "77", Artifact: "old.json"}, true, "old.json is older than the job", "old.json 早于该作业"},
+		"it says that it is half":     {WaitIn{Job: "77", Artifact: "half.json", JSON: "status=done"}, true, "status = half, not done", "而不是 done"},
+		"it is there":                 {WaitIn{Job: "77", Artifact: "half.json"}, false, "half.json exists", "已出现"},
+		"the end was waited for":      {WaitIn{Job: "77", Artifact: "none.json", End: true}, false, "COMPLETED", "COMPLETED"},
+		"the folder is not seen here": {WaitIn{Job: "78", Artifact: "none.json"}, false, "its artifact is not seen here", "看不到结果文件"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for l, want := range map[lang.Lang]string{lang.EN: tt.en, lang.ZH: tt.zh} {
+				c.Lang = l
+				out, err := wait(t.Context(), c, tt.in)
+				require.NoError(t, err)
+				require.Equal(t, tt.found, out.Found())
+				require.Contains(t, opstest.Text(t, out, l), want)
+			}
+		})
+	}
+}
