@@ -41,8 +41,7 @@ func hasForeignText(o ops.Op) bool {
 // answer renders an operation's output: the document as Markdown for clients that show
 // text, the typed value for the others. Both forms are in English, which models read
 // whatever language their person speaks; both hold the same rows and, if token is not
-// empty, both offer the token. cluster is the one that the call named, or empty: the calls
-// to make next name it too.
+// empty, both offer the token. cluster is the one that the calls to make next name, or empty.
 func answer(o ops.Op, out any, limit shorten.Limit, token, cluster string) (*sdk.CallToolResult, error) {
 	out = shorten.Tidy(out, hasForeignText(o))
 	object, err := shorten.JSON(out)
@@ -76,7 +75,7 @@ func answer(o ops.Op, out any, limit shorten.Limit, token, cluster string) (*sdk
 	}
 	notes := c.Notes
 	if !newestLast(o) { // log lines are shown unchanged
-		text, object = asCalls(text), asCallsIn(object)
+		text, object = asCalls(onCluster(text, cluster)), asCallsIn(object, cluster)
 	}
 	if len(notes) > 0 {
 		notes = append(notes, howToGetRest(o, c.Cursor))

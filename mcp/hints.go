@@ -13,6 +13,7 @@ import (
 
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/operations"
+	"github.com/megatron-ops/megatron-ops/internal/ops/pipeline"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/internal/tree"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
@@ -90,6 +91,38 @@ func hintOf(command string) (hint, bool) {
 // shellCommand matches a shell command between backticks, with or without the program's
 // name or Slack's in front.
 var shellCommand = regexp.MustCompile("`(megatron-ops |/megatron )?([a-z-]+)( [^`\n]*)?`")
+
+// clusterOf returns the cluster that the calls after this one must name: the one that this call
+// named and, where there are several, also the one that it was about without a name. An agent
+// may come back later, when another one is the default.
+func clusterOf(call *ops.Call, in, out any) string {
+	named := ops.TextNamed(in, "cluster")
+	if _, own := out.(pipeline.Out); named != "" || own || !call.Several() {
+		return named // a pipeline's steps have clusters of their own
+	}
+	if spec := ops.FieldNamed(in, "spec"); spec.IsValid() && spec.CanInterface() {
+		named = ops.TextNamed(spec.Interface(), "cluster")
+	}
+	return cmp.Or(named, ops.TextNamed(out, "cluster"), call.Default)
+}
+
+// onCluster adds the cluster to the shell commands in a text that take one.
+func onCluster(text, cluster string) string {
+	if cluster == "" {
+		return text
+	}
+	return shellCommand.ReplaceAllStringFunc(text, func(said string) string {
+		m := shellCommand.FindStringSubmatch(said)
+		o, ok := operations.Lookup(m[2])
+		if !ok || m[3] == "" {
+			return said
+		}
+		if _, takes := o.NewIn().(interface{ On(cluster string) }); !takes {
+			return said
+		}
+		return "`" + m[1] + ops.CommandsOn(cluster, []string{m[2] + m[3]})[0] + "`"
+	})
+}
 
 // asCalls replaces shell commands in a text by tool calls, because an agent has no
 // shell here. If the tool lacks one of the command's arguments, such as a file to read,
@@ -181,13 +214,13 @@ func takes(o ops.Op, h hint) bool {
 var backticked = regexp.MustCompile("`[^`]*`")
 
 // asCallsIn applies asCalls to the strings of a JSON document.
-func asCallsIn(object []byte) []byte {
+func asCallsIn(object []byte, cluster string) []byte {
 	return backticked.ReplaceAllFunc(object, func(quoted []byte) []byte {
 		var said string
 		if json.Unmarshal([]byte(`"`+string(quoted)+`"`), &said) != nil {
 			return quoted
 		}
-		called := asCalls(said)
+		called := asCalls(onCluster(said, cluster))
 		if called == said {
 			return quoted
 		}

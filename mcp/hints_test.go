@@ -80,6 +80,34 @@ func TestWhatIsNextStaysOnTheCluster(t *testing.T) {
 	require.Equal(t, []any{map[string]any{"tool": "diagnose", "arguments": map[string]any{"cluster": "test", "job": "4711"}}}, r.Structured["next"])
 }
 
+// Where there are several clusters, what is recommended names the one that the answer is about,
+// also where the call named none. This machine itself makes no second one.
+func TestWhatIsNextNamesOneOfSeveralClusters(t *testing.T) {
+	for kind, next := range map[string]string{
+		"cli":   `next: diagnose {"cluster":"test","job":"4711"}`,
+		"local": `next: diagnose {"job":"4711"}`,
+	} {
+		s, other := newSite(), &kindSite{newSite(), kind}
+		s.set("4711", func(j *slurm.Job) { j.State = slurm.Failed })
+		cfg, _ := config(t, s)
+		svc, err := cfg.Service()
+		require.NoError(t, err)
+		svc.Clusters["other"] = other
+		url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}})
+		c := connect(t, url, map[string]string{"Authorization": "Bearer t"})
+		require.Contains(t, c.do("status", `{"job":"4711"}`).Text, next)
+		require.Equal(t, kind == "cli", strings.Contains(c.do("diagnose", `{"job":"99"}`).Text, `"cluster":"test"`), "what would work instead, too")
+	}
+}
+
+// A kindSite is a site of another kind.
+type kindSite struct {
+	*site
+	kind string
+}
+
+func (s *kindSite) Kind() string { return s.kind }
+
 // A submission that its plan refuses says what to fix, all of it page by page, as tool
 // calls and without the script that nobody asked for.
 func TestARefusedSubmissionTellsWhatToMend(t *testing.T) {

@@ -39,7 +39,7 @@ type question struct {
 func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any, limit shorten.Limit) (question, *sdk.CallToolResult) {
 	asked, out, err := consent.Of(ctx, call, o, in)
 	if err != nil || out != nil {
-		return question{}, s.stopped(o, in, out, err, limit)
+		return question{}, s.stopped(call, o, in, out, err, limit)
 	}
 	q := question{decisive: asked.Text(), foreign: asked.Foreign, digest: asked.Agreement(), request: asked}
 	q.text, q.long = q.decisive, len(q.decisive) > longestDecisive
@@ -102,12 +102,12 @@ func (s *Server) answeredOnPage(ctx context.Context, call *ops.Call, p *page, op
 }
 
 // stopped answers a call that would fail, or that has nothing to do.
-func (s *Server) stopped(o ops.Op, in, out any, err error, limit shorten.Limit) *sdk.CallToolResult {
+func (s *Server) stopped(call *ops.Call, o ops.Op, in, out any, err error, limit shorten.Limit) *sdk.CallToolResult {
 	var stop *sdk.CallToolResult
 	if err != nil {
-		stop, err = s.failed(o, out, err, ops.TextNamed(in, "cluster"))
+		stop, err = s.failed(o, out, err, clusterOf(call, in, out))
 	} else {
-		stop, err = answer(o, withoutScript(out), limit, "", ops.TextNamed(in, "cluster"))
+		stop, err = answer(o, withoutScript(out), limit, "", clusterOf(call, in, out))
 	}
 	if err != nil {
 		stop = refusal(ops.AsError(err))

@@ -326,14 +326,14 @@ func (s *Server) call(ctx context.Context, o ops.Op, req sdk.CallToolRequest) (*
 	}
 	out, err := o.Run(ctx, call, in)
 	if err != nil {
-		return s.failed(o, out, err, ops.TextNamed(in, "cluster"))
+		return s.failed(o, out, err, clusterOf(call, in, out))
 	}
 	if done, ok := out.(launch.SubmitOut); ok && consent.IsSet(in, "dry_run") {
 		given.limit.Bytes += len(strconv.Quote(done.Script)) // the problems beside it matter as much
 	} else {
 		out = withoutScript(out)
 	}
-	res, err := answer(o, out, given.limit, s.tokenFor(ctx, grant, call, o, in, out), ops.TextNamed(in, "cluster"))
+	res, err := answer(o, out, given.limit, s.tokenFor(ctx, grant, call, o, in, out), clusterOf(call, in, out))
 	if plan, ok := out.(launch.PlanOut); err == nil && ok && plan.Ready {
 		s.plans.keep(res, in, grant.Caller)
 	}
@@ -365,7 +365,7 @@ func (s *Server) failed(o ops.Op, out any, err error, cluster string) (*sdk.Call
 	if errors.Is(err, context.Canceled) {
 		return nil, err
 	}
-	e := ops.AsError(err)
+	e := ofCluster(ops.AsError(err), cluster)
 	res := refusal(e, o)
 	// An operation that was refused has done nothing; only one that failed on the way
 	// has partial output.
@@ -378,6 +378,13 @@ func (s *Server) failed(o ops.Op, out any, err error, cluster string) (*sdk.Call
 		}
 	}
 	return res, nil
+}
+
+// ofCluster returns e, whose commands name the cluster.
+func ofCluster(e *ops.Error, cluster string) *ops.Error {
+	c := *e
+	c.Message.EN, c.Fix.EN = onCluster(e.Message.EN, cluster), onCluster(e.Fix.EN, cluster)
+	return &c
 }
 
 // ownArguments are the arguments of a call that this package handles itself: the

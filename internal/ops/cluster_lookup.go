@@ -40,6 +40,26 @@ func CommandsOn(cluster string, commands []string) []string {
 	return on
 }
 
+// Elsewhere is what a command adds to be about a cluster: nothing for the default one.
+func (s *Service) Elsewhere(cluster string) string {
+	if cluster == "" || cluster == s.Default {
+		return ""
+	}
+	return " --cluster " + cluster
+}
+
+// Several reports whether a call that names no cluster could mean more than one: this machine
+// itself is no cluster that people mean unless they name it, or have no other.
+func (s *Service) Several() bool {
+	n := 0
+	for name, cl := range s.Clusters {
+		if cl.Kind() != "local" || name == s.Default {
+			n++
+		}
+	}
+	return n > 1
+}
+
 // WithoutSlurm is the hint for somebody who looks for Slurm's jobs on a machine without
 // Slurm.
 var WithoutSlurm = lang.Text{

@@ -136,9 +136,7 @@ func submit(ctx context.Context, c *ops.Call, in SubmitIn) (SubmitOut, error) {
 		Cluster: cl.Name(), Script: sc.Text, Name: full.Name, DryRun: in.DryRun,
 		IdempotencyKey: in.IdempotencyKey, LogPaths: []string{}, Problems: []rules.Problem{},
 	}
-	if cl.Name() != c.Default {
-		out.elsewhere = " --cluster " + cl.Name()
-	}
+	out.elsewhere = c.Elsewhere(cl.Name())
 	out.LogPaths = append(out.LogPaths, sc.LogPaths...)
 	if in.Into == "" {
 		out.chain = chainText(full)

@@ -70,6 +70,8 @@ type Step struct {
 	Reason  string        `json:"reason,omitempty"`
 	Earlier []slurm.JobID `json:"earlier,omitempty"`
 	Handed  []HandedValue `json:"handed,omitempty"`
+
+	elsewhere string // what a command about the job adds where it is not on the default cluster
 }
 
 // Found reports whether errors of a step stopped the whole submission.
@@ -204,7 +206,7 @@ func inStep(name string, err error) error {
 // stepStatus returns the step with its job, if it has one that need not be tried again.
 // A step whose needs have no job cannot have one either.
 func (p *pipelineFile) stepStatus(ctx context.Context, c *ops.Call, s stepFile, jobs map[string]slurm.Job) (Step, error) {
-	step := Step{Name: s.Name, Needs: append([]string{}, s.Needs...), Attempt: 1, Problems: []rules.Problem{}}
+	step := Step{Name: s.Name, Needs: append([]string{}, s.Needs...), Attempt: 1, Problems: []rules.Problem{}, elsewhere: c.Elsewhere(s.spec.Cluster)}
 	for _, n := range s.Needs {
 		if _, ok := jobs[n]; !ok {
 			return step, nil

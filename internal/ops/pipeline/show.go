@@ -116,7 +116,7 @@ func newestNamed(ctx context.Context, c *ops.Call, name string) (Out, error) {
 func (r Record) Answer(c *ops.Call) Out {
 	out := Out{Name: r.Name, Owner: r.Owner, File: r.File, Page: c.PipelinePage(r.Owner, r.Name), Steps: []Step{}, shown: true}
 	for _, s := range r.Steps {
-		step := Step{Name: s.Name, Needs: append([]string{}, s.Needs...), Attempt: max(1, len(s.Jobs)), Handed: s.Handed, Problems: []rules.Problem{}}
+		step := Step{Name: s.Name, Needs: append([]string{}, s.Needs...), Attempt: max(1, len(s.Jobs)), Handed: s.Handed, Problems: []rules.Problem{}, elsewhere: c.Elsewhere(s.Cluster)}
 		if last := len(s.Jobs) - 1; last >= 0 {
 			step.JobID, step.Earlier = &s.Jobs[last], s.Jobs[:last]
 		}
@@ -173,8 +173,8 @@ func (o ListOut) View(l lang.Lang) view.Doc {
 // next returns the commands to run where the pipeline broke: one to see why, one to
 // continue.
 func (o Out) next() (commands []string) {
-	if id := o.broken().last(); id != "" {
-		commands = append(commands, "diagnose "+string(id))
+	if broken := o.broken(); broken.last() != "" {
+		commands = append(commands, "diagnose "+string(broken.last())+broken.elsewhere)
 	}
 	if again := (Record{File: o.File}).Resume(); o.File != "" && again != "" {
 		commands = append(commands, strings.TrimPrefix(again, "megatron-ops "))

@@ -34,6 +34,8 @@ type Out struct {
 	// Failed names the first rung that fails; larger ones are not tried.
 	Failed string `json:"failed,omitempty"`
 	DryRun bool   `json:"dry_run,omitempty"`
+
+	elsewhere string // what a command about a rung adds where it ran on another than the default cluster
 }
 
 // A Rung is one small job.
@@ -77,7 +79,7 @@ func smoke(ctx context.Context, c *ops.Call, in In) (Out, error) {
 		return Out{}, err
 	}
 	rungs := ladder(s)
-	out := Out{Name: s.WithDefaults().Name, Rungs: []Rung{}, DryRun: in.DryRun}
+	out := Out{Name: s.WithDefaults().Name, Rungs: []Rung{}, DryRun: in.DryRun, elsewhere: c.Elsewhere(cl.Name())}
 	if in.DryRun {
 		for _, r := range rungs {
 			out.Rungs = append(out.Rungs, Rung{Rung: r.name, Size: r.size().EN, sized: r.size(), Args: append([]string{}, r.spec.Args...)})
@@ -183,7 +185,7 @@ func (o Out) View(l lang.Lang) view.Doc {
 			s.Items = append(s.Items, l.Named(r.Rung, r.Why))
 		}
 		if r.JobID != "" && r.State != slurm.Completed {
-			d.Next = []string{"diagnose " + string(r.JobID)}
+			d.Next = []string{"diagnose " + string(r.JobID) + o.elsewhere}
 		}
 	}
 	d.Sections = append(d.Sections, s)
