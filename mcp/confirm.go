@@ -96,7 +96,7 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 		consent.Agree(call, agreed)
 		return nil, nil
 	}
-	question, stop := s.question(ctx, call, o, in, said.limit)
+	question, stop := s.question(ctx, call, o, in, v.beyond, said.limit)
 	if stop != nil {
 		return stop, nil
 	}

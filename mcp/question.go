@@ -36,11 +36,12 @@ type question struct {
 // question says what the call would do: a line that says what starts, ends or changes,
 // then every argument in full, then the script. If the call can already be refused, it
 // returns the refusal, so that no person is asked in vain.
-func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any, limit shorten.Limit) (question, *sdk.CallToolResult) {
+func (s *Server) question(ctx context.Context, call *ops.Call, o ops.Op, in any, beyond string, limit shorten.Limit) (question, *sdk.CallToolResult) {
 	asked, out, err := consent.Of(ctx, call, o, in)
 	if err != nil || out != nil {
 		return question{}, s.stopped(call, o, in, out, err, limit)
 	}
+	asked.Beyond = beyond
 	q := question{decisive: asked.Text(), foreign: asked.Foreign, digest: asked.Agreement(), request: asked}
 	q.text, q.long = q.decisive, len(q.decisive) > longestDecisive
 	if asked.Script != "" {

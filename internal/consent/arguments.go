@@ -1,8 +1,10 @@
 package consent
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -14,33 +16,67 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/jobcontrol"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
+	"github.com/megatron-ops/megatron-ops/internal/policy"
 	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/job"
 )
 
-// sizeText says how much a specification asks for.
-func sizeText(s job.Spec) lang.Text {
-	name, nodes, gpus := strconv.Quote(s.Name), ops.Counted(*s.Nodes, "node"), ops.Counted(*s.GPUsPerNode, "GPU")
+// sizeText says how much one run of a specification takes, how many runs there may be, and what
+// all of them may use; use is empty if that is not known.
+func sizeText(s job.Spec, use policy.Use) lang.Text {
+	var said, parts lang.Text
+	for i, p := range s.Parts() {
+		one := lang.Text{EN: "%s × %s", ZH: "%s × %s"}.With(ops.Counted(*p.Nodes, "node"), ops.Counted(*p.GPUsPerNode, "GPU"))
+		if parts = (lang.Text{EN: "%s + %s", ZH: "%s + %s"}).With(parts, one); i == 0 {
+			parts = one
+		}
+	}
+	if len(s.Components) > 0 {
+		parts = lang.Text{EN: "(%s)", ZH: "（%s）"}.With(parts)
+	}
 	limit, known := slurm.ParseDuration(s.Time)
-	var said lang.Text
+	name, runs, limited := strconv.Quote(s.Name), repeats(s), false
 	switch {
 	case s.Time == "":
-		said = lang.Text{EN: "%s: %s × %s for as long as the partition allows", ZH: "%s：%s × %s，时长为分区上限"}.With(name, nodes, gpus)
+		said = lang.Text{EN: "%s: %s for as long as the partition allows", ZH: "%s：%s，时长为分区上限"}.With(name, parts)
 	case !known || limit <= 0:
-		said = lang.Text{EN: "%s: %s × %s WITHOUT A TIME LIMIT", ZH: "%s：%s × %s，没有时间限制"}.With(name, nodes, gpus)
+		said = lang.Text{EN: "%s: %s WITHOUT A TIME LIMIT", ZH: "%s：%s，没有时间限制"}.With(name, parts)
 	default:
-		said = lang.Text{
-			EN: "%s: %s × %s × %s = %s", ZH: "%s：%s × %s × %s = %s",
-		}.With(name, nodes, gpus, ops.Duration(int64(limit.Seconds())), ops.CountedHours(float64(*s.Nodes**s.GPUsPerNode)*limit.Hours(), true))
+		said, limited = lang.Text{EN: "%s: %s × %s", ZH: "%s：%s × %s"}.With(name, parts, ops.Duration(int64(limit.Seconds()))), true
 	}
-	if s.Array != "" {
-		said = lang.Text{EN: "%s, for each task of the array %s", ZH: "%s，作业数组 %s 的每个任务"}.With(said, printable(s.Array))
+	for _, r := range runs {
+		said = lang.Text{EN: "%s, %s", ZH: "%s，%s"}.With(said, r)
 	}
-	if s.Chain != nil {
-		said = lang.Text{EN: "%s, %s one after another", ZH: "%s，%s依次运行"}.With(said, ops.Counted(*s.Chain, "job"))
+	total := ops.CountedHours(use.GPUHours, true)
+	switch {
+	case slices.ContainsFunc(use.Unknown, func(u policy.Unknown) bool { return u != policy.PartitionUnknown }):
+		return lang.Text{EN: "%s%s", ZH: "%s%s"}.With(said, unknown(use))
+	case !limited || math.IsInf(use.GPUHours, 0) || use.Hours == 0:
+		return said
+	case len(runs) == 0:
+		return lang.Text{EN: "%s = %s", ZH: "%s = %s"}.With(said, total)
 	}
-	return said
+	return lang.Text{EN: "%s: at most %s in all", ZH: "%s：合计最多 %s"}.With(said, total)
+}
+
+// repeats says what makes a specification take more than its nodes for its time once.
+func repeats(s job.Spec) (all []lang.Text) {
+	for _, r := range []struct {
+		is   bool
+		said lang.Text
+	}{
+		{slices.ContainsFunc(s.Parts(), func(p job.Spec) bool { return p.Exclusive != nil && *p.Exclusive }), lang.Text{EN: "whole nodes", ZH: "独占整个节点"}},
+		{s.Array != "", lang.Text{EN: "for each task of the array %s", ZH: "作业数组 %s 的每个任务"}.With(printable(s.Array))},
+		{s.Chain != nil, lang.Text{EN: "%s one after another", ZH: "%s依次运行"}.With(ops.Counted(*cmp.Or(s.Chain, new(int)), "job"))},
+		{s.Retry.Limit() > 0, lang.Text{EN: "again after a failure (retry.max: %d)", ZH: "失败后再次运行（retry.max：%d）"}.With(s.Retry.Limit())},
+		{s.Every != "", lang.Text{EN: "AGAIN WITHOUT END (%s)", ZH: "无限次重复（%s）"}.With(printable(s.Every))},
+	} {
+		if r.is {
+			all = append(all, r.said)
+		}
+	}
+	return all
 }
 
 // An argument is one value of a call: its field, what the field means, and the value in full.

@@ -19,6 +19,7 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
+	"github.com/megatron-ops/megatron-ops/internal/ops/smoke"
 	"github.com/megatron-ops/megatron-ops/internal/policy"
 	"github.com/megatron-ops/megatron-ops/internal/redact"
 	"github.com/megatron-ops/megatron-ops/internal/view"
@@ -33,6 +34,8 @@ type Request struct {
 	Op string
 	// Headline says in one line what starts, ends or changes.
 	Headline lang.Text
+	// Beyond says why the call is beyond what needs nobody's approval here; empty for one within.
+	Beyond string
 	// Foreign reports that the call is about a job that is not the caller's.
 	Foreign bool
 	// Use is the most that the call can use; Takes is false for a call that uses
@@ -101,10 +104,15 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 	if IsSet(in, "sync") { // describe what is copied before the job is submitted
 		r.Asked = append(r.Asked, r.Headline)
 	}
+	if use, takes, err := policy.Of(ctx, call, in); err == nil {
+		r.Use, r.Takes = use, takes
+	}
 	if of, ok := in.(launch.Specified); ok {
 		if full, err := launch.Resolve(call, *of.Specification()); err == nil {
 			full = full.WithDefaults()
-			r.Headline = lang.Text{EN: "%s %s", ZH: "%s %s"}.With(o.Name, sizeText(full))
+			if _, trial := in.(*smoke.In); !trial { // its own words say how much smaller its jobs are
+				r.Headline = lang.Text{EN: "%s %s", ZH: "%s %s"}.With(o.Name, sizeText(full, r.Use))
+			}
 			for _, a := range fields("", reflect.ValueOf(full)) {
 				r.Asked = append(r.Asked, a.said())
 			}
@@ -112,9 +120,6 @@ func Of(ctx context.Context, call *ops.Call, o ops.Op, in any) (r Request, stop 
 		}
 	}
 	r.Asked = append(r.Asked, arguments(in, now)...)
-	if use, takes, err := policy.Of(ctx, call, in); err == nil {
-		r.Use, r.Takes = use, takes
-	}
 	return r, nil, nil
 }
 
@@ -129,6 +134,7 @@ func (r Request) Most() *ops.Size {
 
 // Approval returns the request that somebody else decides about; why says why they must.
 func (r Request) Approval(who ops.Caller, why string) ops.Approval {
+	r.Beyond = "" // why says it
 	return ops.Approval{Op: r.Op, Who: who, Why: why, Shown: r.Sections(lang.EN), Digest: r.Agreement(), Most: r.Most()}
 }
 
@@ -260,10 +266,18 @@ func currentJob(ctx context.Context, call *ops.Call, in any) (*slurm.Job, error)
 	return &j, nil
 }
 
+// heading is the headline, after a mark for a call that is beyond the limits.
+func (r Request) heading() lang.Text {
+	if r.Beyond == "" {
+		return r.Headline
+	}
+	return lang.Text{EN: "BEYOND WHAT NEEDS NO APPROVAL HERE (%s): %s", ZH: "超出无需审批的限额（%s）：%s"}.With(r.Beyond, r.Headline)
+}
+
 // Text returns the request in English: the headline, every argument in full, the plan's
 // warnings and the changes. Keys and passwords are masked.
 func (r Request) Text() string {
-	lines := append([]string{r.Headline.EN + "?"}, r.asked(lang.EN)...)
+	lines := append([]string{r.heading().EN + "?"}, r.asked(lang.EN)...)
 	for _, w := range r.Warnings {
 		lines = append(lines, "warning: "+w)
 	}
@@ -364,20 +378,25 @@ func mostUse(u policy.Use) lang.Text {
 	case math.IsInf(u.GPUHours, 0):
 		said = textAgain.With(gpus, hours)
 	}
-	if len(u.Unknown) > 0 {
-		var en, zh []string
-		for _, x := range u.Unknown {
-			en, zh = append(en, unknownParts[x].EN), append(zh, unknownParts[x].ZH)
-		}
-		more := textNotTold.With(lang.Text{EN: strings.Join(en, ", "), ZH: strings.Join(zh, "、")})
-		said = lang.Text{EN: said.EN + more.EN, ZH: said.ZH + more.ZH}
+	return lang.Text{EN: "%s%s", ZH: "%s%s"}.With(said, unknown(u))
+}
+
+// unknown names what could not be determined, to be appended to a sentence. It is empty if
+// all could.
+func unknown(u policy.Use) lang.Text {
+	var en, zh []string
+	for _, x := range u.Unknown {
+		en, zh = append(en, unknownParts[x].EN), append(zh, unknownParts[x].ZH)
 	}
-	return said
+	if len(en) == 0 {
+		return lang.Text{}
+	}
+	return textNotTold.With(lang.Text{EN: strings.Join(en, ", "), ZH: strings.Join(zh, "、")})
 }
 
 // Sections show the whole request, the decisive part first and the script last.
 func (r Request) Sections(l lang.Lang) []view.Section {
-	ss := []view.Section{{Text: redact.Text(r.Headline.In(l)), Facts: r.facts(l)}}
+	ss := []view.Section{{Text: redact.Text(r.heading().In(l)), Facts: r.facts(l)}}
 	if len(r.Warnings) > 0 {
 		ss = append(ss, view.Section{Heading: textWarnings.In(l), Items: masked(r.Warnings)})
 	}

@@ -284,13 +284,35 @@ func TestAYesCoversNoMoreThanWasShown(t *testing.T) {
 	require.ErrorContains(t, err, "more now than the request showed: 32 GPUs at once, 3 hours each job")
 }
 
-// A headline says how often a job runs.
+// A headline says how often a job runs, and counts all of it.
 func TestAHeadlineCountsTheJobs(t *testing.T) {
 	c, _ := call(t)
-	const one = `submit "gpt": 2 nodes × 8 GPUs × 02:00:00 = 32 GPU hours`
-	for more, says := range map[string]string{`"array":"1-10%2"`: one + ", for each task of the array 1-10%2", `"chain":3`: one + ", 3 jobs one after another", `"comment":"x"`: one} {
+	const one = `submit "gpt": 2 nodes × 8 GPUs × 02:00:00`
+	for more, says := range map[string]string{
+		`"comment":"x"`:                      one + " = 32 GPU hours",
+		`"array":"1-10%2"`:                   one + ", for each task of the array 1-10%2: at most 320 GPU hours in all",
+		`"chain":3`:                          one + ", 3 jobs one after another: at most 96 GPU hours in all",
+		`"retry":{"max":2,"on":["nccl_ib"]}`: one + ", again after a failure (retry.max: 2): at most 96 GPU hours in all",
+		`"every":"daily"`:                    one + ", AGAIN WITHOUT END (daily)",
+		`"array":"1-10","retry":{"max":1}`:   one + ", for each task of the array 1-10, again after a failure (retry.max: 1): at most 640 GPU hours in all",
+	} {
 		require.Equal(t, says, request(t, c, "submit", `{"spec":`+strings.Replace(spec, `"name":"gpt"`, `"name":"gpt",`+more, 1)+`}`).Headline.EN)
 	}
+	nodes, gpus := 2, 8
+	het := job.Spec{Name: "gpt", Nodes: &nodes, GPUsPerNode: &gpus, Time: "2:00:00", Components: []string{"nodes=1", "nodes=3"}}
+	require.Equal(t, `"gpt": (1 node × 8 GPUs + 3 nodes × 8 GPUs) × 02:00:00 = 64 GPU hours`, consent.SizeText(het, policy.Use{Hours: 2, GPUHours: 64}).EN)
+	require.Equal(t, `"gpt": 2 nodes × 8 GPUs × 02:00:00; unknown: the GPUs`,
+		consent.SizeText(job.Spec{Name: "gpt", Nodes: &nodes, GPUsPerNode: &gpus, Time: "2:00:00"}, policy.Use{Hours: 2, GPUHours: 32, Unknown: []policy.Unknown{policy.GPUsUnknown}}).EN)
+}
+
+// What is beyond the limits says so first, in both languages.
+func TestWhatIsBeyondTheLimitsIsMarkedFirst(t *testing.T) {
+	c, _ := call(t)
+	r := request(t, c, "submit", `{"spec":`+spec+`}`)
+	require.True(t, strings.HasPrefix(r.Text(), `submit "gpt"`))
+	r.Beyond = "it may use 32 GPU hours, more than 10"
+	require.True(t, strings.HasPrefix(r.Text(), `BEYOND WHAT NEEDS NO APPROVAL HERE (it may use 32 GPU hours, more than 10): submit "gpt": 2 nodes`), r.Text())
+	require.True(t, strings.HasPrefix(r.Sections(lang.ZH)[0].Text, "超出无需审批的限额"))
 }
 
 func TestAJobThatWaitsRunsForNoTime(t *testing.T) {

@@ -1,0 +1,4 @@
+package consent
+
+// SizeText is sizeText for the tests.
+var SizeText = sizeText
