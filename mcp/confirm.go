@@ -33,6 +33,9 @@ type Policy struct {
 	// decides about calls that are Beyond, and about every write if ApproveAll is set.
 	Approve    func(ctx context.Context, call *ops.Call, in any, r consent.Request) (bool, error)
 	ApproveAll bool
+	// Where says where a person approves, such as a channel or the address of a page; it
+	// follows "a person approves it". It may be empty.
+	Where lang.Text
 	// Tokens lets a token stand in for a person whom the client cannot ask. The model
 	// that wrote the call gets the token and may use it although nobody has looked, so
 	// it is off unless an operator switches it on.
@@ -112,10 +115,7 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 			return refusal(ops.AsError(err)), nil
 		}
 		if !approved {
-			return refusal(&ops.Error{
-				Code: ops.NotAllowed, Message: lang.Text{EN: "%s waits for an approval by an operator", ZH: "%s 正在等待管理员批准"}.With(o.Name),
-				Fix: lang.Text{EN: "call %s again with the same arguments once it is approved", ZH: "批准后请以相同参数再次调用 %s"}.With(o.Name),
-			}), nil
+			return policy.waits(o, v), nil
 		}
 		return nil, nil
 	case onPage:
@@ -153,6 +153,21 @@ func (s *Server) confirm(ctx context.Context, req sdk.CallToolRequest, o ops.Op,
 		}), nil
 	}
 	return s.refuseWithToken(o, call.Who, question, digest), nil
+}
+
+// waits answers a call that waits for an approval: why it needs one, and where a person gives it.
+func (p Policy) waits(o ops.Op, v verdict) *sdk.CallToolResult {
+	e := &ops.Error{
+		Code: ops.NotAllowed, Message: lang.Text{EN: "%s waits for an approval by an operator", ZH: "%s 正在等待管理员批准"}.With(o.Name),
+		Fix: lang.Text{EN: "call %s again with the same arguments once it is approved", ZH: "批准后请以相同参数再次调用 %s"}.With(o.Name),
+	}
+	if v.beyond != "" {
+		e.Message = lang.Text{EN: "%s: %s", ZH: "%s：%s"}.With(e.Message, v.beyond)
+	}
+	if p.Where.EN != "" {
+		e.Fix = lang.Text{EN: "a person approves it %s; %s", ZH: "由人在%s批准；%s"}.With(p.Where, e.Fix)
+	}
+	return refusal(e)
 }
 
 // refuseWithToken refuses for now and returns a token that a second call must bring.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/megatron-ops/megatron-ops/internal/consent"
+	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
 	"github.com/megatron-ops/megatron-ops/internal/ops/launch"
 	"github.com/megatron-ops/megatron-ops/mcp"
@@ -336,5 +337,31 @@ func TestTheClientsPersonIsAsked(t *testing.T) {
 			require.NotContains(t, string(raw), "confirm_token")
 		}
 		conv.close()
+	}
+}
+
+// A call that waits for an approval says why, and where a person gives it, as far as either is known.
+func TestACallThatWaitsSaysWhyAndWhere(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy mcp.Policy
+		says   []string
+	}{
+		"beyond a limit": {
+			mcp.Policy{Where: lang.Text{EN: "in the Slack channel C1"}, Beyond: func(*ops.Call, string, any) string { return "it takes 16 GPUs, more than 8" }},
+			[]string{"cancel waits for an approval by an operator: it takes 16 GPUs, more than 8\n", "fix: a person approves it in the Slack channel C1; call cancel again"},
+		},
+		"neither is known": {
+			mcp.Policy{ApproveAll: true},
+			[]string{"cancel waits for an approval by an operator\n", "fix: call cancel again with the same arguments"},
+		},
+	} {
+		cfg, _ := config(t, newSite())
+		c.policy.Approve = func(context.Context, *ops.Call, any, consent.Request) (bool, error) { return false, nil }
+		cfg.Policy = func() mcp.Policy { return c.policy }
+		url := serve(t, cfg, mcp.HTTP{Tokens: map[string]ops.Caller{"t": alice}})
+		said := connect(t, url, map[string]string{"Authorization": "Bearer t"}).do("cancel", `{"job":"4711"}`)
+		for _, want := range c.says {
+			require.Contains(t, said.Text, want, name)
+		}
 	}
 }

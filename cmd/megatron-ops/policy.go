@@ -117,11 +117,29 @@ func agentPolicy(cfg config.Config, operators bool) mcp.Policy {
 	if !operators {
 		return p
 	}
-	p.ApproveAll = a.Agents
+	p.ApproveAll, p.Where = a.Agents, approvalPlace(cfg)
 	p.Approve = func(ctx context.Context, call *ops.Call, in any, r consent.Request) (bool, error) {
 		return r.Approved(ctx, call, in, needsApproval(call, a, in).EN)
 	}
 	return p
+}
+
+// approvalPlace says where operators decide about requests.
+func approvalPlace(cfg config.Config) lang.Text {
+	var places []lang.Text
+	switch s := cfg.Slack; {
+	case s.Approval.Channel != "":
+		places = append(places, lang.Text{EN: "in the Slack channel %s", ZH: " Slack 频道 %s "}.With(s.Approval.Channel))
+	case len(s.Operators) > 0:
+		places = append(places, lang.Text{EN: "in Slack", ZH: " Slack "})
+	}
+	if len(cfg.Web.Operators) > 0 {
+		places = append(places, lang.Text{EN: "on the page %s", ZH: "网页 %s "}.With(strings.TrimSuffix(cfg.Web.URL, "/")+"/web/approvals"))
+	}
+	if len(places) == 2 {
+		return lang.Text{EN: "%s or %s", ZH: "%s或%s"}.With(places[0], places[1])
+	}
+	return append(places, lang.Text{})[0]
 }
 
 // ownAgentPolicy is the policy for an agent that a person runs on standard input. The
