@@ -27,6 +27,7 @@ import (
 
 var (
 	textWhichJob = lang.Text{EN: "Which job?", ZH: "哪个作业？"}
+	textWhichOn  = lang.Text{EN: "Which job on %s?", ZH: "%s 上的哪个作业？"}
 	textNoRecent = lang.Text{EN: "You have had no job in the last seven days", ZH: "您最近七天没有作业"}
 	textAsAbove  = lang.Text{EN: "The diagnosis above in this thread still holds.", ZH: "本讨论串中上面的诊断仍然有效。"}
 )
@@ -90,10 +91,15 @@ func jobArgument(op ops.Op) (name string, needed bool) {
 // recentJobs returns the person's own recent jobs, newest first. With an error they are at most
 // those of the queue, among which the last one need not be.
 func (b *Bot) recentJobs(ctx context.Context, a incoming.Ask, c *ops.Call) ([]slurm.Job, error) {
+	return b.recentJobsOn(ctx, c, b.people.ClusterOf(ctx, a))
+}
+
+// recentJobsOn is recentJobs on a cluster.
+func (b *Bot) recentJobsOn(ctx context.Context, c *ops.Call, cluster string) ([]slurm.Job, error) {
 	if c.Who.User == "" {
 		return nil, nil
 	}
-	jobs, err := listJobs(ctx, c, jobcontrol.ListIn{All: true, User: c.Who.User, OnCluster: ops.OnCluster{Cluster: b.people.ClusterOf(ctx, a)}})
+	jobs, err := listJobs(ctx, c, jobcontrol.ListIn{All: true, User: c.Who.User, OnCluster: ops.OnCluster{Cluster: cluster}})
 	b.warn("recent jobs", err)
 	slices.SortStableFunc(jobs, slurm.NewestFirst)
 	return jobs, err
@@ -180,8 +186,9 @@ func (b *Bot) nameJob(
 	if arg == "" || !needed && len(words) > 0 {
 		return words, nil
 	}
+	on := cmp.Or(f.Cluster, b.people.ClusterOf(ctx, a))
 	at := func(job jobRef, rest []string) []string {
-		f.Cluster = cmp.Or(f.Cluster, job.Cluster)
+		f.Cluster = cmp.Or(job.Cluster, f.Cluster)
 		return append([]string{string(job.ID)}, rest...)
 	}
 	if len(words) > 0 && !strings.HasPrefix(words[0], "-") {
@@ -190,24 +197,32 @@ func (b *Bot) nameJob(
 		case slurm.IsJobID(first), slurm.IsStepID(first), arg != "job" && strings.ContainsAny(first, "/."):
 			return words, nil
 		case typed.LastJob(strings.Join(words, " ")):
-			if jobs, err := b.recentJobs(ctx, a, c); err == nil && len(jobs) > 0 {
+			if jobs, err := b.recentJobsOn(ctx, c, on); err == nil && len(jobs) > 0 {
 				return at(jobRef{jobs[0].Cluster, jobs[0].ID}, nil), nil
 			}
 			return words, b.noLastJob(ctx, a, c)
 		}
-		jobs, _ := b.recentJobs(ctx, a, c)
+		jobs, _ := b.recentJobsOn(ctx, c, on)
 		if j, ok := firstNamed(jobs, words[:1]); ok {
 			return at(jobRef{j.Cluster, j.ID}, words[1:]), nil
 		}
 		return words, nil
 	}
-	if here, ok := b.jobHere(ctx, a); ok {
+	if here, ok := b.jobHere(ctx, a); ok && (f.Cluster == "" || f.Cluster == cmp.Or(here.Cluster, c.Default)) {
 		return at(here, words), nil
 	}
-	if jobs, _ := b.recentJobs(ctx, a, c); len(jobs) > 0 {
-		return words, b.reply.Doc(a, view.Doc{Title: textWhichJob.In(c.Lang)}, false, jobChoices(op.Name, jobs, words, c.Lang))
+	if jobs, _ := b.recentJobsOn(ctx, c, on); len(jobs) > 0 {
+		return words, b.reply.Doc(a, view.Doc{Title: whichJob(c, on).In(c.Lang)}, false, jobChoices(op.Name, jobs, words, c.Lang))
 	}
 	return words, nil
+}
+
+// whichJob asks which job is meant, by the cluster's name where there are several.
+func whichJob(c *ops.Call, cluster string) lang.Text {
+	if c.Several() {
+		return textWhichOn.With(cmp.Or(cluster, c.Default))
+	}
+	return textWhichJob
 }
 
 func jobChoices(op string, jobs []slurm.Job, rest []string, l lang.Lang) slack.Block {

@@ -138,6 +138,32 @@ func TestACommandWithoutAJobAsksWhich(t *testing.T) {
 	})
 }
 
+// An otherYard is a yard of another name.
+type otherYard struct{ *yard }
+
+func (otherYard) Name() string { return "other" }
+
+// Where there are several clusters, the question says on which one a job is meant, and the one
+// that the command names is asked for its jobs. In a job's thread, another cluster is not the job's.
+func TestWhichJobNamesTheCluster(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := play(t)
+		other := otherYard{&yard{jobs: map[slurm.JobID]slurm.Job{}}}
+		s.service.Clusters["other"] = other
+		s.yard.put(jobNamed("4000", "here"))
+		other.put(jobNamed("4000", "there"))
+		s.Slash("status")
+		s.said("Which job on yard?", "4000 here")
+		s.Slash("status --cluster other")
+		q := s.said("Which job on other?", "4000 there")
+		s.PressLabel(q, "🔵 4000 there · running", "U1")
+		s.said("there · running · 4000")
+		s.Slash("status here")
+		s.said("here · running · 4000")
+	})
+}
+
 func TestAnUnlinkedPersonIsOfferedTheLink(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

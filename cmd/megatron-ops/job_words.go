@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -305,8 +306,11 @@ func (f *jobFinder) byName(word string) ([]string, error) {
 	}
 	switch {
 	case len(active) > 1 && f.change:
-		return nil, ops.InputError("job",
-			lang.Text{EN: "%d jobs named %s wait or run: %s", ZH: "有 %d 个名为 %s 的作业在排队或运行：%s"}.With(len(active), word, strings.Join(active, ", ")),
+		several := lang.Text{EN: "%d jobs named %s wait or run: %s", ZH: "有 %d 个名为 %s 的作业在排队或运行：%s"}.With(len(active), word, strings.Join(active, ", "))
+		if f.call.Several() {
+			several = lang.Text{EN: "on %s, %s", ZH: "在 %s 上，%s"}.With(cmp.Or(f.cluster, f.call.Default), several)
+		}
+		return nil, ops.InputError("job", several,
 			lang.Text{EN: "give the ids; you may give several", ZH: "请给出作业号，可以有多个"})
 	case len(active) > 0: // whatever the accounts know
 		return active[:1], nil

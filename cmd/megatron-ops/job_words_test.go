@@ -111,6 +111,21 @@ func TestJobsAreNamedAsPeopleHaveThem(t *testing.T) {
 	}
 }
 
+// Where there are several clusters, a name of several jobs is told with the one that was looked at.
+func TestANameOfSeveralJobsIsToldWithItsCluster(t *testing.T) {
+	site := &opstest.Site{KnownJobs: map[slurm.JobID]slurm.Job{}}
+	for _, id := range []slurm.JobID{"6", "7"} {
+		site.KnownJobs[id] = slurm.Job{ID: id, Name: "twin", User: "alice", State: slurm.Running}
+	}
+	c := opstest.NewCall(t, site)
+	c.Clusters["far"] = site
+	op, _ := operations.Lookup("cancel")
+	for on, says := range map[string]string{"": "on test, 2 jobs named twin wait or run: 7, 6", "far": "on far, 2 jobs named twin wait or run: 7, 6"} {
+		_, err := (&shell{cluster: on}).perJob(t.Context(), c, op, []string{"twin"})
+		require.ErrorContains(t, err, says)
+	}
+}
+
 // A silentSite does not answer.
 type silentSite struct{ opstest.Site }
 
