@@ -39,7 +39,8 @@ func (b *Bot) answerSentence(ctx context.Context, a incoming.Ask, c *ops.Call, t
 		if words[0] == typed.TheJob {
 			here, ok := b.jobHere(ctx, a)
 			if !ok {
-				return b.reply.Doc(a, view.Doc{Title: whichJob(c, cmp.Or(f.Cluster, b.people.ClusterOf(ctx, a))).In(c.Lang), Sections: []view.Section{{Text: textTellWhich.In(c.Lang)}}}, false), true
+				which := whichJob(c, cmp.Or(f.Cluster, b.people.ClusterOf(ctx, a)))
+				return b.reply.Doc(a, view.Doc{Title: which.In(c.Lang), Sections: []view.Section{{Text: textTellWhich.In(c.Lang)}}}, false), true
 			}
 			words[0], f.Cluster = string(here.ID), cmp.Or(f.Cluster, here.Cluster)
 		}

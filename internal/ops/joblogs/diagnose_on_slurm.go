@@ -138,7 +138,9 @@ func writeAtomically(path string, write func(io.Writer) error) error {
 
 // onSlurm diagnoses logs with jobs on the cluster that holds them: the tasks of an
 // array read the logs, and a job after it combines the answers.
-func onSlurm(ctx context.Context, c *ops.Call, cl ops.Cluster, in DiagnoseIn, given diagnose.Context, owner logfile.Owner, paths []string) (r report.Report, err error) {
+func onSlurm(
+	ctx context.Context, c *ops.Call, cl ops.Cluster, in DiagnoseIn, given diagnose.Context, owner logfile.Owner, paths []string,
+) (r report.Report, err error) {
 	if !c.AtShell() || c.Who.ReadOnly {
 		return r, ops.InputError("on_slurm",
 			lang.Text{EN: "a diagnosis that submits jobs is for the shell only", ZH: "需要提交作业的诊断只能在 shell 中执行"},

@@ -116,7 +116,10 @@ func newestNamed(ctx context.Context, c *ops.Call, name string) (Out, error) {
 func (r Record) Answer(c *ops.Call) Out {
 	out := Out{Name: r.Name, Owner: r.Owner, File: r.File, Page: c.PipelinePage(r.Owner, r.Name), Steps: []Step{}, shown: true}
 	for _, s := range r.Steps {
-		step := Step{Name: s.Name, Needs: append([]string{}, s.Needs...), Attempt: max(1, len(s.Jobs)), Handed: s.Handed, Problems: []rules.Problem{}, elsewhere: c.Elsewhere(s.Cluster)}
+		step := Step{
+			Name: s.Name, Needs: append([]string{}, s.Needs...), Attempt: max(1, len(s.Jobs)), Handed: s.Handed, Problems: []rules.Problem{},
+			elsewhere: c.Elsewhere(s.Cluster),
+		}
 		if last := len(s.Jobs) - 1; last >= 0 {
 			step.JobID, step.Earlier = &s.Jobs[last], s.Jobs[:last]
 		}
