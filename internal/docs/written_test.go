@@ -130,7 +130,7 @@ func ruleTable() string {
 
 func lintTable() string {
 	var b strings.Builder
-	b.WriteString("# Lint rules\n\n`megatron-ops lint FILE` reads somebody's sbatch or launch script as bash would. An error means that the job is refused, fails, hangs or does another thing than written; a warning that it can run but will likely hurt. A rule stays silent where the script does not show the facts.\n\n")
+	b.WriteString("# Lint rules\n\n`megatron-ops lint FILE` reads somebody's sbatch or launch script as bash would. An error means that the job is refused, fails, hangs or does another thing than written; a warning that it can run but will likely hurt. A rule stays silent where the script does not show the facts. Megatron-LM's flags judge Megatron-LM's own scripts: of a program of NeMo, Megatron-Bridge or a fork, or one with Hydra's settings, only the directives and the launch are judged.\n\n")
 	b.WriteString("| rule | severity | why | fix | 原因 |\n|---|---|---|---|---|\n")
 	for _, r := range lint.Rules() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", r.ID, r.Severity, cell(r.Why.EN), cell(r.Fix.EN), cell(r.Why.ZH))

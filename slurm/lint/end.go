@@ -239,8 +239,7 @@ func signalWithoutHandler(c *checker) {
 	}
 	// The handlers of a wrapper are unknown, and a comment may tell who handles the signal.
 	handled := slices.ContainsFunc(c.starts, func(s *script.Start) bool { return s.Launcher == script.Wrapper || c.handlesSignals(s) })
-	megatron := slices.ContainsFunc(c.starts, func(s *script.Start) bool { return strings.HasPrefix(programName(s), "pretrain_") })
-	if len(c.starts) == 0 || handled || !megatron && !trapped(true) && aboutSignals.MatchString(c.comments()) {
+	if len(c.starts) == 0 || handled || !slices.ContainsFunc(c.starts, ofMegatron) && !trapped(true) && aboutSignals.MatchString(c.comments()) {
 		return
 	}
 	c.report(o.Line, "--signal="+o.Text())

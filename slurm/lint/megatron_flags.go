@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
-	"github.com/megatron-ops/megatron-ops/internal/lazy"
 	"github.com/megatron-ops/megatron-ops/knowledge/megatron"
 	"github.com/megatron-ops/megatron-ops/knowledge/rules"
 	"github.com/megatron-ops/megatron-ops/slurm/script"
@@ -31,6 +30,8 @@ type megatronStart struct {
 	flags []flagUse
 	// partial is true if unknown words may be flags.
 	partial bool
+	// hydra is true if the arguments are settings of Hydra.
+	hydra bool
 }
 
 // megatronStarts returns the starts of Megatron's own scripts.
@@ -41,19 +42,11 @@ func (c *checker) megatronStarts() []megatronStart {
 		if !ok || s.Subst || ofOtherProject(s) {
 			continue
 		}
-		out = append(out, readFlags(s, entry))
+		if t := readFlags(s, entry); !t.hydra {
+			out = append(out, t)
+		}
 	}
 	return out
-}
-
-// otherProject matches projects that have scripts of the same names with other flags.
-var otherProject = lazy.New(`(?i)deepspeed|gpt-neox|mindspeed|pai-megatron|bigscience|bigcode|epfllm|modellink`)
-
-// ofOtherProject reports whether the program belongs to another project, such as
-// Megatron-DeepSpeed.
-func ofOtherProject(s *script.Start) bool {
-	return s.Launcher == script.DeepSpeed || otherProject.MatchString(s.Program.Text()+" "+s.Env.Dir.String()) ||
-		slices.ContainsFunc(script.Texts(s.ProgramArgs), func(a string) bool { return strings.HasPrefix(a, "--deepspeed") })
 }
 
 // readFlags parses the program's arguments as argparse does.
@@ -61,6 +54,7 @@ func readFlags(s *script.Start, entry string) megatronStart {
 	t := megatronStart{start: s, entry: entry}
 	for _, a := range s.ProgramArgs {
 		text, shown := a.Value.Literal()
+		t.hydra = t.hydra || t.overrides(a)
 		switch {
 		case !shown && wholeWord(a.Value):
 			// --flag=$X, or a value with an unknown part.

@@ -207,7 +207,7 @@ var (
 // slurmAware reports whether the program probably gets its rank from Slurm or MPI.
 func (c *checker) slurmAware(s *script.Start) bool {
 	words := strings.ToLower(programName(s) + " " + s.Program.Text() + " " + strings.Join(script.Texts(s.ProgramArgs), " "))
-	return slurmAware.MatchString(words) || saysSlurmAware.MatchString(words+"\n"+c.comments())
+	return aroundMegatron(s) || slurmAware.MatchString(words) || saysSlurmAware.MatchString(words+"\n"+c.comments())
 }
 
 func rankEnvMissing(c *checker) {
@@ -232,7 +232,7 @@ func rankEnvMissing(c *checker) {
 		if hasEnv(s, "LOCAL_RANK", "RANK") && unknownProgram(s) || c.slurmAware(s) {
 			continue
 		}
-		if strings.HasPrefix(programName(s), "pretrain_") {
+		if ofMegatron(s) {
 			c.report(s.Line, s.Program.Text())
 			continue
 		}
