@@ -259,8 +259,8 @@ func (w wanted) layouts(gpus int) []rules.Option {
 	if w.batch == 0 { // a batch that nobody asked for must not rule out a number of GPUs
 		batch = (batch + gpus - 1) / gpus * gpus
 	}
-	argv := append(append(w.model.Argv(), w.given()...), "--global-batch-size", strconv.Itoa(batch), "--micro-batch-size", "1")
-	found, err := rules.Recommend(rules.Question{Argv: argv, Entry: w.model.Script(), GPUs: gpus, GPUsPerNode: w.perNode, GPU: w.gpu.Name})
+	argv := append(append(w.model.Argv(megatron.Main), w.given()...), "--global-batch-size", strconv.Itoa(batch), "--micro-batch-size", "1")
+	found, err := rules.Recommend(rules.Question{Argv: argv, Entry: w.model.Entry, GPUs: gpus, GPUsPerNode: w.perNode, GPU: w.gpu.Name})
 	if err != nil {
 		return nil
 	}
@@ -271,7 +271,7 @@ func (w wanted) layouts(gpus int) []rules.Option {
 // fits, and the layouts there; 0 for none.
 func (w wanted) fewest() (int, []rules.Option) {
 	const optimizer = 12 // bytes of Adam's state a parameter, kept on at least one GPU
-	args, _ := megatron.Parse(megatron.Run{Entry: w.model.Script(), Argv: w.model.Argv(), WorldSize: 1, Arch: w.gpu.Arch})
+	args, _ := megatron.Parse(megatron.Run{Entry: w.model.Entry, Argv: w.model.Argv(megatron.Main), WorldSize: 1, Arch: w.gpu.Arch})
 	all, _ := args.Effective().Shape().Params()
 	for n := 1; n <= largestCluster; n *= 2 {
 		if all*optimizer > float64(n)*w.gpu.MemoryGiB*(1<<30) {
@@ -286,7 +286,7 @@ func (w wanted) fewest() (int, []rules.Option) {
 
 // tokensPerSecond returns the estimated speed of a layout on all its GPUs.
 func (w wanted) tokensPerSecond(o rules.Option) float64 {
-	argv := append(w.model.Argv(), w.given()...)
+	argv := append(w.model.Argv(megatron.Main), w.given()...)
 	seq := 0
 	for i, word := range argv {
 		if word == "--seq-length" { // the last one counts

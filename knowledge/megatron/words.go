@@ -85,3 +85,26 @@ func OwnEntry(script string) (entry string, ok bool) {
 	entry, ok = entryScripts[script[strings.LastIndexAny(script, `/\`)+1:]]
 	return entry, ok
 }
+
+// EntryScript returns the pretrain script of an entry in a release.
+func EntryScript(entry string, release Release) string {
+	if entry == "hybrid" {
+		entry = hybridName(release)
+	}
+	return "pretrain_" + entry + ".py"
+}
+
+// HybridSpec returns the words of --spec for the layers of a hybrid model in a release: a module and
+// a name in it.
+func HybridSpec(release Release) []string {
+	kind := hybridName(release)
+	return []string{"megatron.core.models." + kind + "." + kind + "_layer_specs", kind + "_stack_spec"}
+}
+
+// hybridName returns what a release calls hybrid models. Later ones know the older name too.
+func hybridName(release Release) string {
+	if release.OrNewest() < V018 {
+		return "mamba"
+	}
+	return "hybrid"
+}

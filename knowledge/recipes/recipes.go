@@ -200,18 +200,22 @@ func Like(name string) []string {
 	return nil
 }
 
-// Argv returns the model as Megatron's arguments, without layout and batch.
-func (m Model) Argv() []string {
+// Argv returns the model as the arguments of a release of Megatron, without layout and batch.
+func (m Model) Argv(in megatron.Release) []string {
 	b := read()
 	words := strings.Fields(b.Common)
 	for _, f := range m.Families {
 		words = append(words, strings.Fields(b.Families[f])...)
 	}
-	return append(words, strings.Fields(m.Args)...)
+	words = append(words, strings.Fields(m.Args)...)
+	if m.Entry == "hybrid" {
+		words = append(append(words, "--spec"), megatron.HybridSpec(in)...)
+	}
+	return words
 }
 
-// Script returns the name of Megatron's entry script for the model.
-func (m Model) Script() string { return "pretrain_" + m.Entry + ".py" }
+// Script returns the name of a release's entry script for the model.
+func (m Model) Script(in megatron.Release) string { return megatron.EntryScript(m.Entry, in) }
 
 // Argv returns the run's layout, batch and data type as Megatron's arguments.
 func (r Run) Argv() []string {

@@ -13,7 +13,7 @@ import (
 // plan returns the problems of a run in a release.
 func plan(m Model, r Run, release megatron.Release) []rules.Problem {
 	kind, _ := megatron.LookupGPU(r.GPU)
-	run := megatron.Run{Entry: m.Entry, Argv: append(m.Argv(), r.Argv()...), WorldSize: r.GPUs, Arch: kind.Arch, Env: map[string]string{}, Release: release}
+	run := megatron.Run{Entry: m.Entry, Argv: append(m.Argv(release), r.Argv()...), WorldSize: r.GPUs, Arch: kind.Arch, Env: map[string]string{}, Release: release}
 	args, _ := megatron.Parse(run)
 	c := args.Effective()
 	if value, _ := rules.Connections(c.Arch, c.TP, c.CP, c.UseTorchFsdp2, c.UseMegatronFsdp, c.OverlapMoeExpertParallelComm); value != rules.Unset {
@@ -61,7 +61,7 @@ func TestEveryPublishedRunFits(t *testing.T) {
 			kind, _ := megatron.LookupGPU(r.GPU)
 			args, faults := megatron.Parse(megatron.Run{
 				Entry:     m.Entry,
-				Argv:      append(m.Argv(), r.Argv()...),
+				Argv:      append(m.Argv(megatron.Main), r.Argv()...),
 				WorldSize: r.GPUs,
 				Arch:      kind.Arch,
 				Env:       map[string]string{},
@@ -84,7 +84,7 @@ func TestOperationsMatchPublishedNumbers(t *testing.T) {
 	} {
 		m, ok := Lookup(name)
 		require.True(t, ok, name)
-		args, faults := megatron.Parse(megatron.Run{Entry: m.Entry, Argv: m.Argv(), WorldSize: 64, Env: map[string]string{}})
+		args, faults := megatron.Parse(megatron.Run{Entry: m.Entry, Argv: m.Argv(megatron.Main), WorldSize: 64, Env: map[string]string{}})
 		require.Empty(t, faults, name)
 		require.InEpsilon(t, billions, args.Effective().Shape().Operations().Total()/1e9, 0.02, name)
 	}

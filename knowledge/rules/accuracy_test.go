@@ -221,7 +221,7 @@ func recipeRuns() []publishedRun {
 			all = append(all, publishedRun{
 				ID: m.Name + " " + r.Type, Entry: m.Entry, GPU: r.GPU, GPUs: r.GPUs,
 				GPUsPerNode: min(r.GPUs, recipes.PerNode(r.GPU)), Fits: true,
-				Layout: []int{r.TP, r.PP, r.CP, r.EP}, TFLOPS: r.TFLOPS, Argv: append(m.Argv(), r.Argv()...),
+				Layout: []int{r.TP, r.PP, r.CP, r.EP}, TFLOPS: r.TFLOPS, Argv: append(m.Argv(megatron.Main), r.Argv()...),
 			})
 		}
 	}

@@ -60,7 +60,8 @@ var bases = map[string]string{
 		--micro-batch-size 1 --global-batch-size 512 --train-iters 2000 --lr 2e-4 --min-lr 2e-5 --bf16 --num-experts 64 --moe-router-topk 6 --moe-ffn-hidden-size 1408
 		--moe-shared-expert-intermediate-size 2816 --moe-layer-freq ([0]+[1]*27) --moe-token-dispatcher-type alltoall --expert-model-parallel-size 8 --use-distributed-optimizer --mock-data`,
 	"hybrid": `@entry=hybrid @world=8 CUDA_DEVICE_MAX_CONNECTIONS=1 --hybrid-layer-pattern M-M-M*-M-M-M*- --hidden-size 1024 --num-attention-heads 16 --seq-length 4096
-		--max-position-embeddings 4096 --micro-batch-size 2 --global-batch-size 32 --train-iters 100 --lr 1e-3 --bf16 --tensor-model-parallel-size 2 --mock-data`,
+		--max-position-embeddings 4096 --micro-batch-size 2 --global-batch-size 32 --train-iters 100 --lr 1e-3 --bf16 --tensor-model-parallel-size 2 --mock-data
+		--spec megatron.core.models.mamba.mamba_layer_specs mamba_stack_spec`,
 	"t5": `@entry=t5 @world=8 --encoder-num-layers 12 --decoder-num-layers 12 --hidden-size 768 --num-attention-heads 12 --kv-channels 64 --ffn-hidden-size 3072
 		--encoder-seq-length 512 --decoder-seq-length 128 --max-position-embeddings 512 --micro-batch-size 8 --global-batch-size 128 --train-iters 1000 --lr 1e-4 --bf16 --mock-data`,
 	"bert": `@entry=bert @world=8 --num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 512 --max-position-embeddings 512
@@ -272,6 +273,7 @@ var changes = []change{
 	{"missing-value", everyModel, "--log-interval", "--log-interval=7"},
 	{"value-for-switch", "dense bert", "--log-throughput=yes", "--log-throughput"},
 	{"stray-value", "dense bert", "--log-throughput yes", "--log-params-norm"},
+	{"hybrid-spec-given", "hybrid", "!--spec", "--spec module name"},
 }
 
 // A draft is a launch under construction.

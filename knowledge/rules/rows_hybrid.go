@@ -20,6 +20,17 @@ func hybridRows() []row {
 	}
 	return topics("hybrid models", []row{
 		{
+			id: "hybrid-spec-given", flags: "--spec", source: "hybrid_builders.py:25", stage: building, effect: ChangesExperiment,
+			when: t("a hybrid model", "混合模型"), must: t("--spec must be given", "必须给 --spec"),
+			why: t("it names the layers that the pattern's letters stand for, and has no default; found only when the model is built", "它指明模式中各字母代表的层，没有默认值；要到构建模型时才发现"),
+			do: t("add --spec megatron.core.models.hybrid.hybrid_layer_specs hybrid_stack_spec (up to 0.17 every hybrid here is mamba)",
+				"加上 --spec megatron.core.models.hybrid.hybrid_layer_specs hybrid_stack_spec（0.17 及以前，其中的 hybrid 都写作 mamba）"),
+			broken: func(c *cfg) bool { return c.Entry == "hybrid" && c.Spec == nil && importsSpec(c) },
+			fix: func(c *cfg) lang.Text {
+				return t("add --spec %s", "加上 --spec %s").With(strings.Join(megatron.HybridSpec(c.Release), " "))
+			},
+		},
+		{
 			id: "one-hybrid-pattern", flags: "--hybrid-override-pattern " + pattern, source: inArgs + "746", effect: ChangesExperiment,
 			when: t("--hybrid-override-pattern", ""), must: t(pattern+" must not be given as well", "不能同时给 "+pattern),
 			why: t("the first is the old name of the second", "前者是后者的旧名"), do: drop("--hybrid-override-pattern"),
@@ -129,6 +140,23 @@ func specWords(id string, severity Severity) row {
 		broken: func(c *cfg) bool {
 			early := c.Release > megatron.V018 || c.Release == megatron.V018 && c.Entry == "hybrid"
 			return c.Spec != nil && len(c.Spec) != 2 && importsSpec(c) && early == (severity == Error)
+		},
+	}
+}
+
+// specModule is the rule for the module that --spec names. Its check is in no case that Megatron's own
+// code judged: the module is only imported when the model is built.
+func specModule() row {
+	return row{
+		id: "hybrid-spec-module", flags: "--spec", source: "megatron/core/transformer/spec_utils.py:52", stage: advising, effect: PerformanceOnly,
+		topic: "hybrid models", when: t("--spec up to 0.17", "0.17 及以前的 --spec"),
+		must: t("the module must not be one of megatron.core.models.hybrid, which came with 0.18", "不能使用 0.18 才有的 megatron.core.models.hybrid 模块"),
+		why:  t("the import fails, and the model is built without layers", "导入失败，模型没有层可用"), do: t("name the module of the release", "使用该版本的模块"),
+		broken: func(c *cfg) bool {
+			return len(c.Spec) == 2 && importsSpec(c) && strings.HasPrefix(c.Spec[0], "megatron.core.models.hybrid.")
+		},
+		fix: func(c *cfg) lang.Text {
+			return t("use --spec %s", "改用 --spec %s").With(strings.Join(megatron.HybridSpec(c.Release), " "))
 		},
 	}
 }

@@ -23,6 +23,7 @@ func olderRows() []row {
 		last(megatron.V016, until016()...),
 		last(megatron.V016, reinforcementUntil016()...),
 		last(megatron.V017, until017()...),
+		last(megatron.V017, specModule()),
 		last(megatron.V017, rampUpRows()...),
 		last(megatron.V017, legacyModelRows()...),
 		last(megatron.V018, until018()...),

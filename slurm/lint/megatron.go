@@ -174,7 +174,7 @@ func illegalLayout(c *checker) {
 		var messages, fixes []string
 		for _, p := range verdict.Problems {
 			rule, _ := rules.Explain(p.Rule)
-			if p.Severity != rules.Error || p.Follows != "" || !strings.HasPrefix(p.Source, "megatron/") || !c.certain(t, rule.Flags, world) {
+			if p.Severity != rules.Error || p.Follows != "" || rule.Stage == "" && !strings.HasPrefix(p.Source, "megatron/") || !c.certain(t, rule.Flags, world) {
 				continue
 			}
 			if t.old() && strings.HasSuffix(p.Rule, "-gone") {

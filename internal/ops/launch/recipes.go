@@ -59,7 +59,7 @@ func listRecipes(_ context.Context, c *ops.Call, in RecipesIn) (RecipesOut, erro
 	if err != nil {
 		return RecipesOut{}, err
 	}
-	out := RecipesOut{Models: []recipes.Model{m}, Args: m.Argv()}
+	out := RecipesOut{Models: []recipes.Model{m}, Args: m.Argv(megatron.Main)}
 	if in.Do != "render" {
 		if r, _, ok := m.Find(in.GPU, in.GPUs, number); ok && (in.GPU != "" || number != "") {
 			out.Args = append(out.Args, r.Argv()...)
@@ -120,7 +120,8 @@ func recipe(c *ops.Call, in SpecIn, base job.Spec) (job.Spec, error) {
 		}
 		gpu = kind.Name
 	}
-	s := job.Spec{Name: m.Name, Script: m.Script()}
+	judged, _ := megatron.ParseRelease(cmp.Or(in.Spec.Megatron, base.Megatron))
+	s := job.Spec{Name: m.Name, Script: m.Script(judged.Release)}
 	gpus := in.GPUs
 	if n := cmp.Or(in.Spec.Nodes, base.Nodes); gpus == 0 && n != nil {
 		gpus = *n * perNode(cmp.Or(in.Spec.GPUsPerNode, base.GPUsPerNode), site, gpu)
@@ -128,7 +129,7 @@ func recipe(c *ops.Call, in SpecIn, base job.Spec) (job.Spec, error) {
 	r, _, ok := m.Find(gpu, gpus, number)
 	if in.modelOnly {
 		r.Batch = cmp.Or(r.Batch, recipes.UsualBatch)
-		s.Args = append(m.Argv(), recipes.Run{Type: cmp.Or(number, r.Type)}.Number()...)
+		s.Args = append(m.Argv(judged.Release), recipes.Run{Type: cmp.Or(number, r.Type)}.Number()...)
 		s.Args = append(s.Args, "--global-batch-size", strconv.Itoa(r.Batch))
 		return s, nil
 	}
@@ -147,7 +148,7 @@ func recipe(c *ops.Call, in SpecIn, base job.Spec) (job.Spec, error) {
 		n := recipes.PerNode(s.GPU)
 		s.GPUsPerNode = &n
 	}
-	s.Args = append(m.Argv(), r.Argv()...)
+	s.Args = append(m.Argv(judged.Release), r.Argv()...)
 	return s, nil
 }
 

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +26,38 @@ func TestEveryRecipeIsAJobThatMegatronStarts(t *testing.T) {
 		require.True(t, out.OK, "%s: %+v", m.Name, out.Problems)
 		require.Equal(t, m.Runs[0].GPUs, out.WorldSize, m.Name)
 	}
+}
+
+// What a release calls hybrid models decides the script and the layers.
+func TestAHybridRecipeIsTheReleases(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	for release, want := range map[string]string{
+		"":       "pretrain_hybrid.py megatron.core.models.hybrid.hybrid_layer_specs hybrid_stack_spec",
+		"0.18.2": "pretrain_hybrid.py megatron.core.models.hybrid.hybrid_layer_specs hybrid_stack_spec",
+		"0.17.1": "pretrain_mamba.py megatron.core.models.mamba.mamba_layer_specs mamba_stack_spec",
+	} {
+		s, err := ReadSpec(c, SpecIn{Recipe: "nemotron3-nano-30b-a3b", Spec: job.Spec{Worktree: "/w", Megatron: release}})
+		require.NoError(t, err)
+		at := slices.Index(s.Args, "--spec")
+		require.Positive(t, at)
+		require.Equal(t, want, s.Script+" "+strings.Join(s.Args[at+1:at+3], " "), release)
+		out := planned(t, c, "--recipe", "nemotron3-nano-30b-a3b", "--worktree", "/w", "--megatron", cmp.Or(release, "main"))
+		require.True(t, out.OK, "%+v", out.Problems)
+	}
+	s, err := ReadSpec(c, SpecIn{Recipe: "llama3-70b", Spec: job.Spec{Worktree: "/w"}})
+	require.NoError(t, err)
+	require.Equal(t, "pretrain_gpt.py", s.Script)
+	require.NotContains(t, s.Args, "--spec")
+}
+
+// A layout is wanted before the layers are chosen.
+func TestALayoutOfAHybridModelNeedsNoSpec(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	out, err := opstest.Do(t, c, Recommend(), "--gpus", "16", "--gpu", "h100", "--script", "pretrain_hybrid.py", "--",
+		"--hybrid-layer-pattern", "MEM*MEM*", "--hidden-size", "2048", "--num-attention-heads", "16", "--seq-length", "4096",
+		"--max-position-embeddings", "4096", "--global-batch-size", "64")
+	require.NoError(t, err)
+	require.NotEmpty(t, out.(RecommendOut).Options)
 }
 
 // A model where a file is expected is told the flag that takes it.

@@ -139,9 +139,13 @@ func notLegal(run megatron.Run) error {
 func withRequiredFlags(run megatron.Run) []string {
 	args, _ := megatron.Parse(run)
 	argv := slices.Clone(run.Argv)
-	for _, need := range [][2]string{{"--lr", "1e-4"}, {"--train-iters", "1000"}, {"--micro-batch-size", "1"}} {
+	needs := [][]string{{"--lr", "1e-4"}, {"--train-iters", "1000"}, {"--micro-batch-size", "1"}}
+	if run.Entry == "hybrid" {
+		needs = append(needs, append([]string{"--spec"}, megatron.HybridSpec(run.Release)...))
+	}
+	for _, need := range needs {
 		if !args.Given(need[0]) {
-			argv = append(argv, need[0], need[1])
+			argv = append(argv, need...)
 		}
 	}
 	return argv
