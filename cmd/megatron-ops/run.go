@@ -244,6 +244,9 @@ func (sh *shell) show(out any) error {
 		if _, err := io.WriteString(sh.out, v.Verbatim()); err != nil {
 			return err
 		}
+		if a, ok := out.(interface{ Aside(l lang.Lang) string }); ok && a.Aside(sh.lang) != "" {
+			fmt.Fprintln(sh.err, a.Aside(sh.lang))
+		}
 	} else if v, ok := out.(view.Viewer); ok {
 		style := view.Style{Color: sh.color, Program: "megatron-ops", Next: lang.Text{EN: "next:", ZH: "下一步："}.In(sh.lang)}
 		style.Width = sh.width()

@@ -91,7 +91,7 @@ func (r *rendering) prelude() string {
 		return ""
 	}
 	if r.signalled() { // before the ranks start, there is nothing to save
-		return `'trap "echo told to end before the ranks started >&2; exit 0" ` + r.exitSignal() + `;'"` + text + `"`
+		return `'trap "echo told to end before the ranks started >&2; exit 0" ` + r.ExitSignal() + `;'"` + text + `"`
 	}
 	return `"` + text + `"`
 }
@@ -100,7 +100,7 @@ func (r *rendering) prelude() string {
 func (r *rendering) onNode() string {
 	var b strings.Builder
 	if r.signalled() {
-		b.WriteString("trap \"\" " + r.exitSignal() + "  # for the ranks alone: they save and end, their launcher waits\n")
+		b.WriteString("trap \"\" " + r.ExitSignal() + "  # for the ranks alone: they save and end, their launcher waits\n")
 	}
 	switch {
 	case r.Launcher == Custom && r.hasPlaceholders():

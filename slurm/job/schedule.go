@@ -12,10 +12,10 @@ import (
 // signalled reports whether the ranks can receive a signal to save and end.
 func (s Spec) signalled() bool { return s.Signal != "" || s.KillSwitch != "" }
 
-// exitSignal returns the signal on which Megatron saves and ends, without SIG. The
+// ExitSignal returns the signal on which Megatron saves and ends, without SIG. The
 // default is USR1, because torch's launcher ends its ranks itself on TERM, INT, HUP and
 // QUIT.
-func (s Spec) exitSignal() string {
+func (s Spec) ExitSignal() string {
 	if s.Signal == "" {
 		return "USR1"
 	}
@@ -32,12 +32,16 @@ func (s Spec) toBatch() bool {
 // exitFlags returns the flags that make Megatron save and end on the signal, as far as
 // the arguments do not have them.
 func (r *rendering) exitFlags() []string {
-	if !r.signalled() || r.Minimal || !strings.HasPrefix(path.Base(r.Script), "pretrain_") || slices.Contains(r.Args, "--exit-signal-handler") {
+	if !r.signalled() || r.Minimal || !strings.HasPrefix(path.Base(r.Script), "pretrain_") {
 		return nil
 	}
-	flags := []string{"--exit-signal-handler"}
-	if !slices.ContainsFunc(r.Args, func(a string) bool { return a == "--exit-signal" || strings.HasPrefix(a, "--exit-signal=") }) {
-		flags = append(flags, "--exit-signal", "SIG"+r.exitSignal())
+	var flags []string
+	if !slices.Contains(r.Args, "--exit-signal-handler") {
+		flags = append(flags, "--exit-signal-handler")
+	}
+	given := slices.ContainsFunc(r.Args, func(a string) bool { return a == "--exit-signal" || strings.HasPrefix(a, "--exit-signal=") })
+	if sig := r.ExitSignal(); sig != "TERM" && !given { // TERM is the default, and 0.15 has no such flag
+		flags = append(flags, "--exit-signal", "SIG"+sig)
 	}
 	return flags
 }
@@ -62,7 +66,7 @@ func (r *rendering) afterStart() string {
 	if !r.toBatch() && r.KillSwitch == "" {
 		return r.joined()
 	}
-	sig := r.exitSignal()
+	sig := r.ExitSignal()
 	var b strings.Builder
 	b.WriteString(r.joined() + " &\nSTEP=$!\n")
 	if r.toBatch() {

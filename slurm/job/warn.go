@@ -15,7 +15,7 @@ func (r *rendering) warn() {
 			r.warnings = append(r.warnings, warning)
 		}
 	}
-	sig := r.exitSignal()
+	sig := r.ExitSignal()
 	add(slices.Contains(r.Preset, privileged), phrase("docker-privileged gives the container the whole node; most sites forbid it, and training does not need it", "docker-privileged 让容器获得整个节点的权限；多数站点禁止，训练也不需要"))
 	add(r.Signal != "" && slices.Contains([]string{"TERM", "INT", "HUP", "QUIT"}, sig), phrase("signal: torch's launcher ends the ranks itself on SIG%s, after 30 seconds whether they have saved or not; USR1 leaves them the time", "signal：torch 启动器收到 SIG%s 后会自行结束各 rank，30 秒后无论是否已保存；USR1 则给它们留出时间", sig))
 	add(r.signalled() && r.Container.Runtime == Docker, phrase("docker passes a signal on to the container's first process only, so the ranks may not save; scancel still ends the job", "docker 只把信号传给容器的第一个进程，各 rank 可能不会保存；scancel 仍能结束作业"))

@@ -79,12 +79,13 @@ func TestTheFlagsThatEndAJobInTime(t *testing.T) {
 			func(s *job.Spec) { s.Signal = "USR1@300" },
 			func(s *job.Spec) { s.Signal = "B:10@300" },
 			func(s *job.Spec) { s.KillSwitch = "/stop" },
+			func(s *job.Spec) { s.Signal, s.Args = "USR1@300", []string{"--exit-signal-handler"} },
 		},
 		"--exit-signal-handler --exit-signal SIGHUP":  {func(s *job.Spec) { s.Signal = "sighup@300" }},
 		"--exit-signal-handler --exit-signal SIGUSR2": {func(s *job.Spec) { s.Signal, s.KillSwitch = "R:USR2@300", "/stop" }},
 		"--exit-signal SIGTERM --exit-signal-handler": {func(s *job.Spec) { s.Signal, s.Args = "USR1@300", []string{"--exit-signal", "SIGTERM"} }},
 		"--exit-signal=SIGTERM --exit-signal-handler": {func(s *job.Spec) { s.Signal, s.Args = "USR1@300", []string{"--exit-signal=SIGTERM"} }},
-		"--exit-signal-handler":                       {func(s *job.Spec) { s.Signal, s.Args = "USR1@300", []string{"--exit-signal-handler"} }},
+		"--exit-signal-handler":                       {func(s *job.Spec) { s.Signal = "TERM@300" }},
 	} {
 		for i, change := range changes {
 			s := twoNodes()

@@ -3,10 +3,12 @@ package launch
 import (
 	"context"
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
 	"github.com/megatron-ops/megatron-ops/internal/ops"
+	"github.com/megatron-ops/megatron-ops/internal/shellword"
 	"github.com/megatron-ops/megatron-ops/internal/view"
 	"github.com/megatron-ops/megatron-ops/slurm"
 	"github.com/megatron-ops/megatron-ops/slurm/hostlist"
@@ -29,6 +31,8 @@ type RenderOut struct {
 	Hash string `json:"hash,omitempty"`
 	// Warnings point out what works but is not good practice.
 	Warnings []string `json:"warnings,omitempty"`
+	// LogDir is the folder of the script's output, as --output names it. Slurm does not make it.
+	LogDir string `json:"log_dir,omitempty"`
 }
 
 // Render returns the operation render.
@@ -76,7 +80,7 @@ func render(_ context.Context, c *ops.Call, in RenderIn) (RenderOut, error) {
 		if err != nil {
 			return RenderOut{}, ops.FieldErrors(err)
 		}
-		return RenderOut{Script: sc.Text, Hash: sc.Hash, Warnings: warnings(c, sc)}, nil
+		return RenderOut{Script: sc.Text, Hash: sc.Hash, Warnings: warnings(c, sc), LogDir: sc.LogDir}, nil
 	case "session":
 		i, err := job.ForSession(s, opts)
 		if err != nil {
@@ -92,7 +96,11 @@ func render(_ context.Context, c *ops.Call, in RenderIn) (RenderOut, error) {
 	if err != nil {
 		return RenderOut{}, ops.FieldErrors(err)
 	}
-	return RenderOut{Script: sc.Text, Hash: sc.Hash, Warnings: warnings(c, sc)}, nil
+	out := RenderOut{Script: sc.Text, Hash: sc.Hash, Warnings: warnings(c, sc)}
+	if in.Into == "" {
+		out.LogDir = sc.LogDir
+	}
+	return out, nil
 }
 
 // warnings returns a script's warnings in the caller's language.
@@ -136,9 +144,18 @@ megatron-ops submit --into JOBID -f job.yaml
 // Verbatim returns only the script, so that it can be piped into a file.
 func (o RenderOut) Verbatim() string { return o.Script }
 
-// View shows the script and its warnings.
-func (o RenderOut) View(lang.Lang) view.Doc {
+// Aside returns what the one who submits the script has to do before; "" for nothing.
+func (o RenderOut) Aside(l lang.Lang) string {
+	if o.LogDir == "" || path.Clean(o.LogDir) == "." {
+		return ""
+	}
+	return lang.Text{EN: "before sbatch: %s", ZH: "执行 sbatch 之前：%s"}.With("mkdir -p " + shellword.Line([]string{o.LogDir})).In(l)
+}
+
+// View shows the script, what to do before it is submitted, and its warnings.
+func (o RenderOut) View(l lang.Lang) view.Doc {
 	d := view.Doc{Sections: []view.Section{{Code: o.Script, Lang: "bash"}}}
+	d.Add(view.Section{Text: o.Aside(l)})
 	d.Add(view.Section{Items: o.Warnings})
 	return d
 }

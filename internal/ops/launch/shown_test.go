@@ -288,3 +288,21 @@ func TestMemoryOfNoModelIsRefused(t *testing.T) {
 	require.Contains(t, e.In(lang.EN).Message, "--num-layers, --hidden-size")
 	require.Contains(t, e.In(lang.ZH).Message, "模型不完整")
 }
+
+// Slurm makes no folder for the output, and a job without it ends at once.
+func TestRenderTellsTheFolderThatTheOutputNeeds(t *testing.T) {
+	c := opstest.NewCall(t, &opstest.Site{})
+	for logs, want := range map[string]string{"": "before sbatch: mkdir -p logs", "/scratch/my logs": "before sbatch: mkdir -p '/scratch/my logs'", ".": ""} {
+		words := []string{"--worktree", "/w", "--nodes", "1"}
+		if logs != "" {
+			words = append(words, "--log-dir", logs)
+		}
+		out, err := opstest.Do(t, c, Render(), words...)
+		require.NoError(t, err)
+		require.Equal(t, want, out.(RenderOut).Aside(lang.EN))
+		require.NotContains(t, out.(RenderOut).Verbatim(), "before sbatch")
+		out, err = opstest.Do(t, c, Render(), append(words, "--for", "shell")...)
+		require.NoError(t, err)
+		require.Empty(t, out.(RenderOut).Aside(lang.ZH))
+	}
+}

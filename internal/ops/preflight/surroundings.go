@@ -37,8 +37,8 @@ type documentRule struct {
 const secondsOfAnHour, minutesOfADay = 3600, 1440
 
 // documentRules returns all of them: placeRules are about where the job runs,
-// launchRules about its launch.
-func documentRules() []documentRule { return slices.Concat(placeRules, launchRules) }
+// launchRules about its launch, argumentRules about its arguments.
+func documentRules() []documentRule { return slices.Concat(placeRules, launchRules, argumentRules) }
 
 var placeRules = []documentRule{
 	{
