@@ -152,7 +152,6 @@ func (q *question) judge() (j judgement, ok bool) {
 		}
 	}
 	j.given = given
-	j.refused = q.splits(c)
 	world, ok := c.fill()
 	if !ok {
 		return j, false
@@ -176,21 +175,6 @@ func (q *question) judge() (j judgement, ok bool) {
 		}
 	}
 	return j, true
-}
-
-// splits returns what tensor parallelism cannot split. No check of Megatron's arguments finds it:
-// the job ends when it builds the model, or in the first forward pass.
-func (q *question) splits(c config) (broken []problem) {
-	part := orOne(c.TP) * orOne(c.CP)
-	if c.SP && c.TP > 1 && c.Seq%part != 0 {
-		broken = append(broken, problem{Message: q.say("with --sequence-parallel, --seq-length %d must be a multiple of TP × CP = %d",
-			"使用 --sequence-parallel 时,--seq-length %d 必须是 TP × CP = %d 的整数倍", c.Seq, part)})
-	}
-	if c.FFN > 0 && c.TP > 1 && c.Experts == 0 && c.EP < 2 && c.FFN%c.TP != 0 {
-		broken = append(broken, problem{Message: q.say("--ffn-hidden-size %d must be a multiple of TP %d",
-			"--ffn-hidden-size %d 必须是 TP %d 的整数倍", c.FFN, c.TP)})
-	}
-	return broken
 }
 
 // plainest returns the problem itself, or the one that only follows from it where that speaks of

@@ -433,7 +433,7 @@ func (s *search) legal(c *cfg) bool {
 		c.GlobalBatchSize, c.Batch = megatron.Some(s.global), s.global
 		c.EvalGlobalBatchSize, c.EvalMicroBatchSize = c.GlobalBatchSize, c.MicroBatchSize
 	}
-	return legal(c)
+	return legal(c) && !splitsUnevenly(c)
 }
 
 // flags returns an option as Megatron's flags.

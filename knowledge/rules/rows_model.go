@@ -59,10 +59,7 @@ func modelRows() []row {
 			why:    t("each rank takes one piece from the front and one from the back, to balance the causal mask", "为平衡因果掩码，每个 rank 从前后各取一段"),
 			do:     t("change --seq-length or CP", "调整 --seq-length 或 CP"),
 			broken: func(c *cfg) bool { return c.CP > 1 && c.Asked.SeqLength.OK && !multiple(c.Asked.SeqLength.V, 2*c.CP) },
-			fix: func(c *cfg) lang.Text {
-				up := (c.Asked.SeqLength.V/(2*c.CP) + 1) * 2 * c.CP
-				return t("use --seq-length %d", "改用 --seq-length %d").With(up)
-			},
+			fix:    fixSequence,
 		},
 		{
 			id: "seq-length-given-once", flags: "--seq-length --encoder-seq-length", source: inArgs + "1347", effect: ChangesExperiment,

@@ -311,7 +311,7 @@ func divisors(n int) string {
 	return strings.Join(list, ", ")
 }
 
-// fixWorld proposes the nearest valid GPU counts, and a smaller PP or TP where one
+// fixWorld proposes the nearest valid GPU counts, and a smaller PP, TP or CP where one
 // fits.
 func fixWorld(c *cfg) lang.Text {
 	size := c.TP * c.PP * c.CP * c.GTP
@@ -333,6 +333,11 @@ func fixWorld(c *cfg) lang.Text {
 	for tp := min(c.TP, largest) - 1; tp > 0; tp-- {
 		if multiple(c.World, tp*c.PP*c.CP) && multiple(c.NumAttentionHeads.Or(0), tp) {
 			return t(fmt.Sprintf("%s, or TP %d", en, tp), fmt.Sprintf("%s，或 TP %d", zh, tp))
+		}
+	}
+	for cp := min(c.CP, largest) - 1; cp > 0; cp-- {
+		if multiple(c.World, c.TP*c.PP*cp*c.GTP) && multiple(c.SeqLength.Or(0), parts(c, cp)) {
+			return t(fmt.Sprintf("%s, or CP %d", en, cp), fmt.Sprintf("%s，或 CP %d", zh, cp))
 		}
 	}
 	return t(en, zh)

@@ -183,7 +183,7 @@ func orderOf(r row) int {
 // table returns every row in the order of Megatron's checks.
 var table = sync.OnceValue(func() []row {
 	rows := slices.Concat(
-		parallelRows(), modelRows(), activationRows(), batchRows(), scheduleRows(), connectionRows(), fsdpRows(),
+		parallelRows(), splitRows(), modelRows(), activationRows(), batchRows(), scheduleRows(), connectionRows(), fsdpRows(),
 		sequenceRows(), pipelineRows(), hybridRows(), expertRows(), expertOverlapRows(), precisionRows(), optimizerRows(),
 		graphRows(), recomputeRows(), inferenceRows(), checkpointRows(), overlapRows(), dataRows(),
 		noteRows(), launchRows(), reinforcementRows(), aroundRows(), imageRows(), olderRows(),

@@ -114,6 +114,12 @@ func TestFixesAreComputed(t *testing.T) {
 	require.Equal(t, "use 96 or 104 (multiples of 8)", p.Fix)
 	require.Equal(t, ChangesExperiment, p.Effect)
 
+	v = check("--context-parallel-size 3 --tensor-model-parallel-size 1")
+	require.Equal(t, "use CP 2, or --seq-length 2046", problem(t, v, "seq-length-for-cp").Fix, "no longer than the positions")
+	require.Contains(t, problem(t, v, "world-multiple-of-model-size").Fix, "or CP 2")
+	v = check("--context-parallel-size 3 --tensor-model-parallel-size 1 --pipeline-model-parallel-size 1")
+	require.Equal(t, "TP × PP × CP = 3: use 15 / 18 GPUs, or CP 2", problem(t, v, "world-multiple-of-model-size").Fix)
+
 	v = check("--num-layers 25")
 	require.Contains(t, problem(t, v, "layers-multiple-of-pp").Fix, "use PP 1")
 }
