@@ -99,7 +99,7 @@ func withoutSecrets(v any, name string) any {
 			v[i] = withoutSecrets(x, name)
 		}
 	case string:
-		if v != "" && redact.SecretName(name) && !strings.HasSuffix(name, "_file") {
+		if v != "" && redact.SecretName(name) {
 			return redact.Mask
 		}
 	}

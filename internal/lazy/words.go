@@ -63,6 +63,12 @@ func trigram(s string, i int) uint32 {
 
 // Each calls found for every occurrence of a word in the text.
 func (w *Words) Each(text string, found func(word int)) {
+	w.EachAt(text, func(word, _ int) { found(word) })
+}
+
+// EachAt calls found for every occurrence of a word in the text, with its position. Words that
+// overlap may come in any order.
+func (w *Words) EachAt(text string, found func(word, at int)) {
 	if len(text) < ShortestWord {
 		return
 	}
@@ -76,7 +82,7 @@ func (w *Words) Each(text string, found func(word int)) {
 		for _, p := range w.places[t] {
 			from := i - (ShortestWord - 1) - int(p.at)
 			if s := w.words[p.word]; from >= 0 && from+len(s) <= len(text) && equalFold(text[from:from+len(s)], s) {
-				found(int(p.word))
+				found(int(p.word), from)
 			}
 		}
 	}

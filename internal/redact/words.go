@@ -7,17 +7,21 @@ import (
 	"github.com/megatron-ops/megatron-ops/internal/lazy"
 )
 
-// candidates are the forms and the scanner's rules that a text can match, judged by the
-// words that it contains.
-type candidates struct{ form, rule []bool }
+// candidates are the leads, forms and scanner's rules that a text can match, judged by the
+// words that it contains, and the places of names that may mean secrets.
+type candidates struct {
+	lead, form, rule []bool
+	names            []int
+}
 
-// An index finds the words of all forms and rules in one pass.
+// An index finds the words of all names, leads, forms and rules in one pass.
 type index struct {
-	words      *lazy.Words
-	short      []shortWord
-	form, rule [][]int    // word → forms and rules that need it
-	always     candidates // the ones without a word
-	everything candidates
+	words            *lazy.Words
+	short            []shortWord
+	name             []bool     // of a word: whether names contain it
+	lead, form, rule [][]int    // word → leads, forms and rules that need it
+	always           candidates // the ones without a word
+	everything       candidates
 }
 
 // A shortWord is too short for lazy.Words.
@@ -36,10 +40,22 @@ var loadIndex = sync.OnceValue(func() *index {
 			if !seen {
 				n = len(words)
 				number[w], words = n, append(words, w)
-				x.form, x.rule = append(x.form, nil), append(x.rule, nil)
+				x.name = append(x.name, false)
+				x.lead, x.form, x.rule = append(x.lead, nil), append(x.form, nil), append(x.rule, nil)
 			}
-			(*to)[n] = append((*to)[n], which)
+			if to == nil {
+				x.name[n] = true
+			} else {
+				(*to)[n] = append((*to)[n], which)
+			}
 		}
+	}
+	add(nameWords, nil, 0)
+	for i, l := range leads {
+		x.everything.lead[i] = true
+		required := lazy.Required(l.expr)
+		x.always.lead[i] = required == nil
+		add(required, &x.lead, i)
 	}
 	for i, f := range forms {
 		x.everything.form[i] = true
@@ -62,7 +78,7 @@ var loadIndex = sync.OnceValue(func() *index {
 })
 
 func newCandidates() candidates {
-	return candidates{make([]bool, len(forms)), make([]bool, len(scanners()))}
+	return candidates{lead: make([]bool, len(leads)), form: make([]bool, len(forms)), rule: make([]bool, len(scanners()))}
 }
 
 // candidatesIn reads a text once. The long s and the Kelvin sign equal ASCII letters if
@@ -70,11 +86,22 @@ func newCandidates() candidates {
 func candidatesIn(s string) candidates {
 	x := loadIndex()
 	if strings.ContainsAny(s, "\u017f\u212a") {
-		return x.everything
+		all := x.everything
+		for i := range len(s) {
+			all.names = append(all.names, i)
+		}
+		return all
 	}
 	w := newCandidates()
+	copy(w.lead, x.always.lead)
 	copy(w.form, x.always.form)
-	x.words.Each(s, func(word int) {
+	x.words.EachAt(s, func(word, at int) {
+		if x.name[word] {
+			w.names = append(w.names, at)
+		}
+		for _, i := range x.lead[word] {
+			w.lead[i] = true
+		}
 		for _, i := range x.form[word] {
 			w.form[i] = true
 		}
