@@ -37,7 +37,8 @@ var stems = []struct {
 // wholeWords are the last words of names that mean secrets, although they are parts of ordinary
 // words, too.
 var wholeWords = map[string]kind{
-	"jwt": secret, "auth": likely, "pass": likely, "pwd": likely, "pat": likely, "creds": likely, "salt": likely, "dsn": likely, "sessionid": likely,
+	"jwt": secret, "dbpass": secret,
+	"auth": likely, "pass": likely, "pwd": likely, "pat": likely, "creds": likely, "salt": likely, "dsn": likely, "sessionid": likely,
 }
 
 // shouted are the last words of environment variables that hold secrets. In lower case they
@@ -121,13 +122,13 @@ func kindOf(name string) kind {
 func wordsOf(name string) (list []string) {
 	from, before := 0, rune(0)
 	add := func(to int) {
-		if w := strings.Trim(name[from:to], "._-"); w != "" {
+		if w := strings.Trim(name[from:to], "._- "); w != "" {
 			list = append(list, strings.ToLower(strings.ToUpper(w))) // through capitals, for the long s
 		}
 		from = to
 	}
 	for i, r := range name {
-		if strings.ContainsRune("._-", r) || unicode.IsUpper(r) && unicode.IsLower(before) {
+		if strings.ContainsRune("._- ", r) || unicode.IsUpper(r) && unicode.IsLower(before) {
 			add(i)
 		}
 		before = r

@@ -103,6 +103,12 @@ func TestSecretsAreMasked(t *testing.T) {
 		"a table":             {"| HF_TOKEN | zx81kq8zt3vlw9 |", "zx81kq8zt3vlw9"},
 		"at in a password":    {"mongodb://bot:p@ss0rd@db/ops", "ss0rd"},
 		"a key in a setting":  {"PRIVATE_KEY=\"-----BEGIN RSA PRIVATE KEY-----\nMIIE\nxyz==\n-----END RSA PRIVATE KEY-----\"", "xyz=="},
+		"two words":           {"API key: zx81kq8zt3vlw9", "zx81kq8zt3vlw9"},
+		"name and value":      {`{"name": "DB_PASSWORD", "value": "hunter22"}`, "hunter22"},
+		"name, then value":    {"- name: HF_TOKEN\n  value: zx81kq8zt3vlw9", "zx81kq8zt3vlw9"},
+		"set to":              {"HF_TOKEN is set to zx81kq8zt3vlw9", "zx81kq8zt3vlw9"},
+		"set to, in Chinese":  {"把密码设为 hunter22x", "hunter22x"},
+		"compared":            {`if password != "hunter22":`, "hunter22"},
 		"almost a token":      {"SLACK_BOT_TOKEN=zx81kq8zt3vlw9kq…", "zx81kq8zt3vlw9"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -160,6 +166,9 @@ func TestOrdinaryTextStays(t *testing.T) {
 		"mysql -h db -P 3306 -p; redis-cli -a; unzip -p a.zip vocab.json",
 		"Use `wandb login --relogin` to force relogin; wandb login and then run",
 		"cache key: layer12_head3_block77, key: decoder.layers.0.mlp.linear_fc1.weight",
+		"Unable to unpack credential: Zero Bytes were transmitted; decoded token: 'world'",
+		"总 token:7-8B；密钥文件：/etc/munge/munge.key；token 数：123456",
+		"mysqld -p 3306:3306; apptainer registry login --username '$oauthtoken' docker://nvcr.io",
 		"JWT: `scontrol token lifespan=60`",
 		"[rank3]: RuntimeError: The size of tensor a (132) must match the size of tensor b (131)",
 	} {

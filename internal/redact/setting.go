@@ -11,9 +11,8 @@ import (
 type bond uint8
 
 const (
-	none  bond = iota
-	loose      // words side by side, as in a table or a sentence
-	firm       // an assignment, an option, a command that sets
+	loose bond = iota // words side by side, as in a table or a sentence
+	firm              // an assignment, an option, a command that sets
 )
 
 // A setting is a name and what follows it.
@@ -47,7 +46,7 @@ func maskSettings(s string, at []int) string {
 }
 
 // nameAround returns the name that contains the word at i, and does not begin before least.
-// A Chinese name is the word itself.
+// A Chinese name is the word itself, and a key has the word before it: API key.
 func nameAround(s string, i, least int) (from, to int) {
 	if len(s) >= i+chineseLength && chineseNames[s[i:i+chineseLength]] != ordinary {
 		return i, i + chineseLength
@@ -58,6 +57,10 @@ func nameAround(s string, i, least int) (from, to int) {
 	}
 	for n := 1; n > 0; to += n {
 		n = letterAfter(s[to:])
+	}
+	if strings.EqualFold(s[from:to], "key") && from-1 > least && s[from-1] == ' ' && asciiName[s[from-2]] {
+		for from--; from > least && asciiName[s[from-1]]; from-- {
+		}
 	}
 	return from, to
 }
@@ -104,11 +107,11 @@ func (x *setting) read() bool {
 	if x.from == x.to {
 		return false
 	}
-	var after int
-	if after, x.bond, x.sign = x.separator(); x.bond == none {
+	after, found := x.separate()
+	if !found {
 		return false
 	}
-	if x.kind = kindOf(x.text[x.from:x.to]); x.kind == ordinary {
+	if x.kind = kindOf(x.name()); x.kind == ordinary {
 		return false
 	}
 	x.value = valueAt(x.text, after, x.around())
@@ -123,75 +126,83 @@ func (x *setting) around() string {
 	return ""
 }
 
-// Separators, from the end of a name to the beginning of its value. What assigns are a sign
-// and quotes, which JSON within JSON escapes and a URL encodes; or the end of an index, as in
-// environ["NAME"] = "…". Chinese text has wider signs.
+// A separator is what may stand between a name and its value. A group of its expression is the sign.
+type separator struct {
+	re   *lazy.Pattern
+	bond bond
+	fits func(x *setting) bool // nil: always
+}
+
+// assignment matches a sign and quotes, which JSON within JSON escapes and a URL encodes; or the end of
+// an index, as in environ["NAME"] = "…". Chinese text has wider signs. It also matches a type, as in
+// NAME: str = "…" and NAME: !!str ….
+const assignment = "(?:\\\\*[\"'`]\\]?|%22|\\))?[ \\t]*(=>|:=|[!=]==?|=|->|→|[:＝：]|%3[AaDd])" +
+	`(?:\\?[ \t])*(?:(?:Optional\[)?(?:str|bytes|string|SecretStr)\]?(?: *\| *None)? *= *|!!?\w+ +)?`
+
+// separators are tried in this order.
+var separators = []separator{
+	{lazy.New(`^` + assignment), firm, nil},
+	{lazy.New(`^(?:["']?,?|</\w+>\s*<)(?:\s|\\n)*"?(?:value|VALUE)(?:["']?\s*[:=]|>)\s*`), firm, nil}, // "name": "NAME", "value": "…"
+	{lazy.New(`^\s*(?:是|为|设为|改为|设置为|修改为)\s*(?:` + assignment + `)?`), firm, (*setting).isChinese},
+	{lazy.New(`^ `), loose, (*setting).isChinese},
+	{lazy.New(`^>`), firm, func(x *setting) bool { return strings.HasSuffix(x.before(), "<") }}, // <password>…</password>
+	{lazy.New(`^ \.{3,} `), firm, nil},                                                          // as Megatron prints its arguments
+	{lazy.New(`(?i)^[ \t]+(?:is|was)(?: now| set to)?(:)?[ \t]+`), loose, nil},
+	{lazy.New(`^( )[ \t]*`), firm, func(x *setting) bool { return x.name()[0] == '-' }},
+	{lazy.New(`^[ \t]+`), firm, func(x *setting) bool {
+		return setsAny.MatchString(x.before()) || !x.isWord() && sets.MatchString(x.before())
+	}},
+	{lazy.New(`^["'],[ \t]*`), firm, func(x *setting) bool { return isShouted(x.name()) && calls.MatchString(x.before()) }},
+	{lazy.New(`^["'],[ \t]*`), loose, nil},
+	{lazy.New("^[\"'`]?[ \\t]*[|, \\t][ \\t]*"), loose, func(x *setting) bool { return !x.isWord() }},
+}
+
+// What is before a name that a command sets, and before the first argument of a call.
 var (
-	// assigns also skips a type, as in NAME: str = "…" and NAME: !!str ….
-	assigns = lazy.New("^(?:\\\\*[\"'`]\\]?|%22)?[ \\t]*(=>|:=|==?|[:＝：]|%3[AaDd])" +
-		`[ \t]*(?:(?:Optional\[)?(?:str|bytes|string|SecretStr)\]?(?: *\| *None)? *= *|!!?\w+ +)?`)
-	dotted    = lazy.New(`^ \.{3,} `) // as Megatron prints its arguments
-	chinese   = lazy.New(`^\s*[是为]\s*`)
-	english   = lazy.New(`(?i)^[ \t]+(?:is|was|=)[ \t]+`)
-	asideSign = lazy.New("^[\"'`]?(?:[ \\t]*[|,][ \\t]*|[ \\t]+)")
-	sets      = lazy.New(`(?:^|\s)(?:setenv|ENV|set|config)\s+$`)
-	calls     = lazy.New(`\(\s*["']$`)
+	setsAny = lazy.New(`\b(?:setenv|ENV)\s+$`)
+	sets    = lazy.New(`\b(?:set|config)\s+$`)
+	calls   = lazy.New(`\(\s*["']$`)
 )
 
-// separator returns where the value begins.
-func (x *setting) separator() (after int, how bond, sign string) {
+func (x *setting) name() string { return x.text[x.from:x.to] }
+
+// before returns what is right before the name.
+func (x *setting) before() string { return x.text[max(0, x.from-farthest):x.from] }
+
+func (x *setting) isChinese() bool { return chineseNames[x.name()] != ordinary }
+
+// isWord reports whether the name is an ordinary word of English or Chinese, which a password is mostly not
+// followed by something else than it.
+func (x *setting) isWord() bool { return plainNames[x.name()] || x.isChinese() }
+
+var plainNames = words(`secret secrets token tokens key keys credential credentials auth pass pat salt webhook authorization`)
+
+// separate finds the separator and returns where the value begins.
+func (x *setting) separate() (after int, found bool) {
 	rest := x.text[x.to:min(len(x.text), x.to+farthest)]
 	if rest == "" || !beginsSeparator[rest[0]] {
-		return 0, none, ""
+		return 0, false
 	}
-	if m := assigns.FindStringSubmatchIndex(rest); m != nil {
-		after, sign = x.to+m[1], rest[m[2]:m[3]]
-		return after, firm, sign
-	}
-	before := x.text[max(0, x.from-farthest):x.from]
-	name := x.text[x.from:x.to]
-	if chineseNames[name] != ordinary {
-		m := chinese.FindString(rest)
-		if m == "" {
-			return 0, none, ""
+	for _, s := range separators {
+		if s.fits != nil && !s.fits(x) {
+			continue
 		}
-		after = x.to + len(m)
-		if a := assigns.FindString(x.text[after:min(len(x.text), after+farthest)]); a != "" {
-			after += len(a)
+		if m := s.re.FindStringSubmatchIndex(rest); m != nil {
+			x.bond = s.bond
+			if len(m) > 2 && m[2] >= 0 {
+				x.sign = rest[m[2]:m[3]]
+			}
+			return x.to + m[1], true
 		}
-		return after, firm, "是"
 	}
-	if rest[0] == '>' { // <password>…</password>
-		if strings.HasSuffix(before, "<") {
-			return x.to + 1, firm, ">"
-		}
-		return 0, none, ""
-	}
-	if m := dotted.FindString(rest); m != "" {
-		return x.to + len(m), firm, "..."
-	}
-	if m := english.FindString(rest); m != "" {
-		return x.to + len(m), loose, "is"
-	}
-	m := asideSign.FindString(rest)
-	switch compound := strings.ContainsAny(name, "_-"); {
-	case m == "":
-		return 0, none, ""
-	case m[0] == ' ' && name[0] == '-', isShouted(name) && strings.HasPrefix(m[1:], ",") && calls.MatchString(before):
-		how = firm
-	case strings.TrimLeft(m, " \t") == "" && compound && sets.MatchString(before), strings.HasSuffix(before, "setenv "), strings.HasSuffix(before, "ENV "):
-		how = firm
-	case compound || isShouted(name) || strings.Contains(strings.ToLower(name), "passw"):
-		how = loose
-	}
-	return x.to + len(m), how, " "
+	return 0, false
 }
 
 // farthest bounds the blanks and signs of a separator, and how far back a command is looked for.
 const farthest = 64
 
 var beginsSeparator = func() (begins [256]bool) {
-	for _, c := range []byte("=:\"'`\\% \t|>\xef\xe6\xe4") { // the last are of ：, ＝, 是 and 为
+	for _, c := range []byte("=:!\"'`\\%) \t\n|,><\xef\xe6\xe4\xe8\xe2") { // the last are of ：, ＝, 是, 为, 设 and →
 		begins[c] = true
 	}
 	return begins
@@ -201,19 +212,19 @@ var beginsSeparator = func() (begins [256]bool) {
 func (x *setting) isSecret() bool {
 	word := x.value.text(x.text)
 	switch {
-	case strings.EqualFold(word, x.text[x.from:x.to]), strings.HasPrefix(word, "-----BEGIN"), x.sign == ":" && word[0] == ':',
+	case strings.EqualFold(word, x.name()), strings.HasPrefix(word, "-----BEGIN"), x.sign == ":" && word[0] == ':',
 		word[0] == '?' && strings.HasSuffix(x.text[:x.from], "${"): // std::token::of, ${TOKEN:?}
 		return false
 	case x.bond == firm && x.sign == " " && x.value.quote == "" && word[0] == '-': // the next option
 		return false
 	case isCount(word):
-		return x.kind == password && isDigits(word) || x.kind == secret && isDigits(word) && len(word) > 5
+		return x.kind == password || x.kind == secret && isDigits(word) && len(word) > 5
 	case x.kind == ofModels:
 		return isLongKey(word)
-	case strings.Contains(word, "://"):
-		return true
-	case x.kind == likely || x.bond == loose:
-		return isKey(word)
+	case x.bond == loose:
+		return isKey(word) && !strings.Contains(word, "://")
+	case x.kind == likely:
+		return isKey(word) || strings.Contains(word, "://")
 	}
 	return !isReference(word) && !x.inSentence(word)
 }
@@ -223,23 +234,28 @@ func (x *setting) isSecret() bool {
 // hold the whole of a sentence or of a passphrase, which for a password may be a sentence.
 func (x *setting) inSentence(word string) bool {
 	rest, _, _ := strings.Cut(x.text[x.value.to:min(len(x.text), x.value.to+farthest)], "\n")
-	before := x.text[:x.from]
+	before := x.before()
 	switch {
 	case x.value.quote == "`" && strings.Contains(word, " "): // a command in Markdown
 		return true
 	case x.value.quote != "" && x.kind == password:
 		return strings.Contains(word, " ") && hasWord(word, aboutWords)
+	case x.value.quote != "" && x.kind == token && isSmallWord(word) && wordBefore.MatchString(before): // decoded token: 'world'
+		return true
 	case x.value.quote != "":
 		return strings.Contains(word, " ") && hasWord(word, grammarWords)
 	case hasWord(word, aboutWords):
 		return true
-	case !isLowerWord(word) || x.sign != ":" || x.text[x.value.from-1] != ' ' && x.text[x.from] < utf8.RuneSelf: // Chinese has no blank there
+	case !isSmallWord(word) || x.sign != ":" || x.text[x.value.from-1] != ' ' && x.text[x.from] < utf8.RuneSelf: // Chinese has no blank there
 		return false
 	case strings.HasSuffix(before, "/") || hasWord(rest, grammarWords):
 		return true
 	}
 	return x.kind != password && wordsAround.MatchString(before[max(0, len(before)-2):]+"\x00"+rest)
 }
+
+// wordBefore matches what ends with a word.
+var wordBefore = lazy.New(`[a-z] $`)
 
 // wordsAround matches what is around a name and a word of a sentence: a word before the name, or Chinese
 // after the word.

@@ -26,14 +26,19 @@ func (v value) text(s string) string { return s[v.from:v.to] }
 // path of a file, in place of a secret, or a Chinese sentence.
 func (v value) isHarmless(s string) bool {
 	word := v.text(s)
-	return len(word) < shortest || strings.HasPrefix(word, Mask[:len(Mask)-1]) || v.quote == "" && word[0] >= utf8.RuneSelf ||
+	return len(word) < shortest || strings.HasPrefix(word, Mask[:len(Mask)-1]) || v.quote == "" && isChinese(word) ||
 		isPlaceholder(word) || isPath(word)
+}
+
+// isChinese reports whether a word begins with Chinese and has no digits, which a sentence mostly is.
+func isChinese(word string) bool {
+	return word[0] >= utf8.RuneSelf && !strings.ContainsAny(word, "0123456789")
 }
 
 // opens matches what opens a quote: a bracket of a list or of a call, Python's prefix, and the quote itself,
 // after the word before credentials in a header.
 var (
-	scheme = lazy.New(`(?i)^(?:basic|bearer|token|digest|apikey|negotiate|ntlm)[ \t]+`)
+	scheme = lazy.New(`(?i)^(?:basic|bearer|token|digest|apikey|negotiate|ntlm)\\?[ \t]+`)
 	opens  = lazy.New("^(?:[\\[{(] ?)?(?:[bfruBFRU]{1,2})?(\"\"\"|'''|\\\\*[\"'`]|%22|[“「])")
 )
 
@@ -113,18 +118,21 @@ var ends = lazy.New("^(?:[,;&|]+(?:$|[\\s\"'`)\\]}\\\\]|[\\w.-]+[\"']?[=:])|[)\\
 
 // The words in place of a secret: none, a placeholder, a reference to a variable.
 var (
-	noValue = lazy.New(`^(?i:none|null|nil|true|false|unset|set|empty|redacted|hidden|masked|string|bytes|optional\[\w+\]?)$`)
-	stands  = lazy.New(`^[<{]|^\[(?:redacted|hidden|masked)|^\$\{?[A-Za-z_]\w*(?::\?.*)?\}?$|^\$\{\{|^\$\(|^%\(\w+\)s|^.{0,12}(?:…|\.\.\.)[\p{P}]*$|^.{0,8}?[xX*•]{4,}$` +
+	stands = lazy.On("<|{|[|$|%|…|...|xxx|XXX|***|••|KEY|TOKEN|PASSWORD|_|-|password", `^[<{]|^\[(?:redacted|hidden|masked)|^\$\{?[A-Za-z_]\w*(?::\?.*)?\}?$|^\$\{\{|^\$\(|^%\(\w+\)s|^.{0,12}(?:…|\.\.\.)[\p{P}]*$|^.{0,8}?[xX*•]{4,}$`+
 		`|^(?i:your|my|the|some)[_-]|^(?:[A-Z]+_)*(?:KEY|TOKEN|PASSWORD)$|^@?\w*[_-](?i:here)$|^password$`)
-	reference = lazy.New(`^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*[(\[](?:$|\)|["'])|^(?:[a-z_]\w*[._])+[a-z_]*\([a-z_.]*$` +
+	reference = lazy.On("(|[|.|_", `^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:[(\[](?:$|\)|["'])|\[[A-Za-z_]*$)|^(?:[a-z_]\w*[._])+[a-z_]*\([a-z_.]*$`+
 		`|^[a-z_]\w*(?:\.[a-z_]\w*)*[._]\w*(?:token|key|secret|password|passwd)\w*$`)
 	path = lazy.New(`^(?:[A-Za-z_]+:)?(?:~|\.{1,2}|\$\{?\w+\}?)?(?:/(?:[A-Za-z]+[\d_.-]*|[._-][\w.-]*|[a-z][\w.-]*|%[a-z]|[^\x00-\x7f/]+|[<$*{][^/]*)){2,}(?:/|:|$)` +
 		`|^(?:~|\.{1,2}|\$\{?\w+\}?)/|^[A-Z]:[\\/]|^/[\w.-]+\.[a-z]{2,6}$`)
-	count = lazy.New(`^[-+]?\d[\d._,]*(?:[eE][-+]?\d+)?(?:[kKmMbBgGtT]i?[bB]?|%|ms|s|/s|tokens?|bits?|位)?[.,:;]?$`)
+	count = lazy.New(`^[-+]?\d[\d._,]*(?:[-~]\d[\d._,]*)?(?:[eE][-+]?\d+)?(?:[kKmMbBgGtT]i?[bB]?|%|ms|s|/s|tokens?|bits?|位)?[.,:;]?$`)
 )
 
 // isPlaceholder reports whether a word stands for a secret, or for none.
-func isPlaceholder(word string) bool { return noValue.MatchString(word) || stands.MatchString(word) }
+func isPlaceholder(word string) bool {
+	return noValue[strings.ToLower(word)] || stands.MatchString(word)
+}
+
+var noValue = words(`none null nil true false unset set empty redacted hidden masked string bytes`)
 
 // isReference reports whether a word of a program refers to a secret: os.environ["NAME"], args.token.
 func isReference(word string) bool { return reference.MatchString(word) }
@@ -134,15 +142,18 @@ func isReference(word string) bool { return reference.MatchString(word) }
 func isPath(word string) bool { return path.MatchString(word) }
 
 // isCount reports whether a word is a number, maybe with a unit.
-func isCount(word string) bool { return count.MatchString(word) }
+func isCount(word string) bool {
+	return strings.IndexByte("+-0123456789", word[0]) >= 0 && count.MatchString(word)
+}
 
 func isDigits(word string) bool {
 	return !strings.ContainsFunc(word, func(r rune) bool { return r < '0' || r > '9' })
 }
 
-func isLowerWord(word string) bool {
-	return !strings.ContainsFunc(strings.TrimRight(word, ".,:;"), func(r rune) bool { return r < 'a' || r > 'z' })
-}
+// smallWord matches a word of a sentence.
+var smallWord = lazy.New(`^[A-Z]?[a-z]+[.,:;]*$`)
+
+func isSmallWord(word string) bool { return smallWord.MatchString(word) }
 
 // isKey reports whether a word is none of a language's: it has letters and digits, or is a
 // login in base64.
@@ -158,7 +169,7 @@ func isKey(word string) bool {
 // isLongKey reports whether a word is nothing but a generated key.
 func isLongKey(word string) bool {
 	letters, digits := lettersAndDigits(word)
-	return len(word) >= 20 && letters >= 4 && digits >= 4 && letters+digits == len(word)
+	return len(word) >= 12 && letters >= 3 && digits >= 3 && letters+digits == len(word)
 }
 
 func lettersAndDigits(word string) (letters, digits int) {
