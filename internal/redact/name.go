@@ -85,8 +85,10 @@ func words(list string) map[string]bool {
 }
 
 // SecretName reports whether a setting of that name, such as an environment variable,
-// holds a secret: its value is never kept or shown.
-func SecretName(name string) bool { return kindOf(name) >= token }
+// holds a secret: its value is never kept or shown, whatever it looks like.
+func SecretName(name string) bool {
+	return kindOf(name) >= likely && wholeWords[strings.ToLower(name)] != likely // PWD is a folder
+}
 
 // kindOf returns what a name means.
 func kindOf(name string) kind {

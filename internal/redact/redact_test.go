@@ -267,6 +267,7 @@ func TestNamesThatHoldSecrets(t *testing.T) {
 	for name, secret := range map[string]bool{
 		"WANDB_API_KEY": true, "MYSQL_PASS": true, "DB_PWD": true, "ENCRYPTION_KEY": true, "my_password": true, "SLURM_JWT": true,
 		"HF_TOKEN": true, "SENTRY_DSN": true, "PWD": false, "TOKENIZER_MODEL": false, "KEY_SIZE": false, "NCCL_IB_HCA": false, "PASS": false,
+		"DISCORD_WEBHOOK": true, "credentials": true, "seodtoken": true, "EOS_TOKEN": false, "num_tokens": false, "SLACK_BOT_TOKEN_FILE": false, "secretary": false,
 	} {
 		require.Equal(t, secret, redact.SecretName(name), name)
 	}
