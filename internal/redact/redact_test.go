@@ -126,6 +126,8 @@ func TestOnlyTheSecretIsMasked(t *testing.T) {
 		`{"key": "%s", "then": 1}`:        "ATATT3" + strings.Repeat("aB3", 62),
 		`of "%s"; and more`:               "abc8Q~" + strings.Repeat("aB3", 11),
 		`two: '%[1]s' and '%[1]s' and on`: "hvs." + strings.Repeat("aB3", 32),
+		`"WANDB_API_KEY=%s is set twice"`: "hunter2x9Kq1",
+		`'--api-key=%s must be given'`:    "zk29dk20dkQ",
 	} {
 		require.Equal(t, fmt.Sprintf(text, redact.Mask), redact.Text(fmt.Sprintf(text, secret)))
 	}
@@ -135,6 +137,7 @@ func TestOrdinaryTextStays(t *testing.T) {
 	for _, s := range []string{
 		"commit d98e8a64" + strings.Repeat("0", 32) + " of Megatron-LM",
 		"tokens per second per GPU: 4123.5",
+		"git clone https://me:<token>@git.example.org/m.git",
 		"--tokenizer-type GPT2BPETokenizer --max-tokens-to-oom 12000",
 		"  num_tokens .......................... 1024",
 		"token: None",

@@ -22,6 +22,7 @@ type setting struct {
 	kind     kind
 	bond     bond
 	sign     string // what separates the value
+	after    int    // where the separator ends
 	value    value
 }
 
@@ -37,7 +38,7 @@ func maskSettings(s string, at []int) string {
 		x := setting{text: s}
 		x.from, x.to = nameAround(s, i, done)
 		done = x.to
-		if x.read() && x.isSecret() {
+		if x.read() && (x.isSecret() || x.readWord() && x.isSecret()) {
 			out.hide(s, x.value.from, x.value.to)
 			done = x.value.to
 		}
@@ -114,7 +115,18 @@ func (x *setting) read() bool {
 	if x.kind = kindOf(x.name()); x.kind == ordinary {
 		return false
 	}
+	x.after = after
 	x.value = valueAt(x.text, after, x.around())
+	return !x.value.isHarmless(x.text)
+}
+
+// readWord takes one word as the value, where the quote that was opened before the name holds a
+// sentence about it: "NAME=word is set twice".
+func (x *setting) readWord() bool {
+	if x.value.quote == "" || x.value.quote != x.around() {
+		return false
+	}
+	x.value = valueAt(x.text, x.after, "")
 	return !x.value.isHarmless(x.text)
 }
 
@@ -145,8 +157,10 @@ var separators = []separator{
 	{lazy.New(`^(?:["']?,?|</\w+>\s*<)(?:\s|\\n)*"?(?:value|VALUE)(?:["']?\s*[:=]|>)\s*`), firm, nil}, // "name": "NAME", "value": "…"
 	{lazy.New(`^\s*(?:是|为|设为|改为|设置为|修改为)\s*(?:` + assignment + `)?`), firm, (*setting).isChinese},
 	{lazy.New(`^ `), loose, (*setting).isChinese},
-	{lazy.New(`^>`), firm, func(x *setting) bool { return strings.HasSuffix(x.before(), "<") }}, // <password>…</password>
-	{lazy.New(`^ \.{3,} `), firm, nil},                                                          // as Megatron prints its arguments
+	{lazy.New(`^>`), firm, func(x *setting) bool { // <password>…</password>, but https://me:<password>@host
+		return strings.HasSuffix(x.before(), "<") && !strings.HasPrefix(x.text[x.to:], ">@")
+	}},
+	{lazy.New(`^ \.{3,} `), firm, nil}, // as Megatron prints its arguments
 	{lazy.New(`(?i)^[ \t]+(?:is|was)(?: now| set to)?(:)?[ \t]+`), loose, nil},
 	{lazy.New(`^( )[ \t]*`), firm, func(x *setting) bool { return x.name()[0] == '-' }},
 	{lazy.New(`^[ \t]+`), firm, func(x *setting) bool {
