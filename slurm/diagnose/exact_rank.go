@@ -31,7 +31,8 @@ func (j *job) exactRank(v verdict, live []*scan.Event) verdict {
 	}
 	ofKernel := kernels.MatchString(v.event.Text) // and about one process
 	for _, e := range live {
-		if e.Class == v.class && e.Rank >= 0 && !(ofKernel && len(e.Tasks) > 1) && e != v.event && (e.Node == v.event.Node || v.event.Node == "" || e.Node == "") && e.Weight >= pattern.Death {
+		if e.Class == v.class && e.Rank >= 0 && (!ofKernel || len(e.Tasks) <= 1) && e != v.event &&
+			(e.Node == v.event.Node || v.event.Node == "" || e.Node == "") && e.Weight >= pattern.Death {
 			v.event.Rank, v.event.Node = e.Rank, cmp.Or(v.event.Node, e.Node)
 			return v
 		}

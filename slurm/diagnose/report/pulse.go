@@ -18,7 +18,8 @@ type Pulse struct {
 
 // Pulse returns the progress of the job; ok is false if the job does not run.
 func (r Report) Pulse() (p Pulse, ok bool) {
-	return Pulse{r.LastIter, r.StepS, r.AgeS, r.MayHang || r.Class == outcome.Hang}, r.Class == outcome.Running && r.Why == "progress" || r.Class == outcome.Hang && r.RootLine == ""
+	hangs := r.Class == outcome.Hang && r.RootLine == "" // else it was ended because it hung
+	return Pulse{r.LastIter, r.StepS, r.AgeS, r.MayHang || hangs}, r.Class == outcome.Running && r.Why == "progress" || hangs
 }
 
 // Says describes the progress.

@@ -51,7 +51,8 @@ type Report struct {
 	// Why names the step of the method that decided. Laggard says how the rank is known for which a
 	// collective waited: behind, other, recorder, named, exit, silent or unheard. Or it says why no rank is named: unlogged,
 	// where a node has no log; quiet, where all of a node's just stop; unreached, where several nodes could not reach one;
-	// unprefixed, where one rank's lines do not name it; local, where they name only its number on its node. Or it is all, where all raised the same, and RootRank is that of the line shown.
+	// unprefixed, where one rank's lines do not name it; local, where they name only its number on its node. Or it is all, where
+	// all raised the same, and RootRank is that of the line shown.
 	Why     string `json:"why,omitempty"`
 	Laggard string `json:"laggard,omitempty"`
 	// Collective is the collective that the laggard never entered.
