@@ -20,7 +20,7 @@ func trainingLog(size int) string {
 		case 5:
 			b.WriteString("  tokenizer_model ................................. /data/tokenizer.model\n  moe_token_dispatcher_type .......... alltoall\n")
 		case 7:
-			b.WriteString(`  File "/work/Megatron-LM/megatron/training/training.py", line 1023, in train_step: token_embedding.weight: torch.Size([128256, 4096])` + "\n")
+			b.WriteString(`  File "/opt/Megatron-LM/megatron/training/training.py", line 1023, in train_step: token_embedding.weight: torch.Size([128256, 4096])` + "\n")
 		case 9:
 			b.WriteString("+ export WANDB_API_KEY=0a1b2c3d4e5f60718293a4b5c6d7e8f901234567 HF_HOME=/data/hf\n")
 		}
