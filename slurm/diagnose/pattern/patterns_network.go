@@ -98,8 +98,10 @@ var networkPatterns = []pattern{
 	{outcome.NCCLTimeout, Specific + 1, oneOf("mismatch between collectives|collectivefingerprint"), ``},
 	{outcome.NCCLTimeout, TimedOut + 5, oneOf("got stuck for"), `watchdog got stuck for`},
 	// NVIDIA's resiliency extension kills a rank of which its monitor hears nothing (fault_tolerance/rank_monitor_server.py).
-	{outcome.Hang, TimedOut, oneOf("did not get subsequent heartbeat|did not get initial heartbeat|has been open for|was out of section for"),
-		`\[rankmon\w*[^\]]*\] (did not get \w+ heartbeat|section '.*' has been open for|was out of section for)`},
+	{
+		outcome.Hang, TimedOut, oneOf("did not get subsequent heartbeat|did not get initial heartbeat|has been open for|was out of section for"),
+		`\[rankmon\w*[^\]]*\] (did not get \w+ heartbeat|section '.*' has been open for|was out of section for)`,
+	},
 	// The peer of a gloo rank is in another collective (gloo/transport/tcp/pair.cc).
 	{outcome.NCCLTimeout, Death + 5, oneOf("op.preamble.length"), `pair\.cc:\d+\] op\.preamble\.length <= op\.nbytes`},
 	// "dump signal due to a collective timeout" does not match: torch writes it for every dump.
