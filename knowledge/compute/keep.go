@@ -154,7 +154,7 @@ func keptBy(text string) (k keeping, ok bool) {
 			k.names = append(k.names, t.text)
 		case open && (t.role == inQueue || t.role == isActive):
 			k.state = map[role]string{inQueue: "PENDING", isActive: "RUNNING"}[t.role]
-		case endsClause(t.text):
+		case clauseEnds[t.text]:
 			open = false
 		case id && !counts(tokens[i+1:]):
 			before = append(before, t.text)
@@ -188,7 +188,8 @@ func isHan(word string) bool {
 	return unicode.Is(unicode.Han, r)
 }
 
-func endsClause(word string) bool { return strings.Contains(";.?!。；？！", word) }
+// clauseEnds are the marks that end a clause.
+var clauseEnds = map[string]bool{";": true, ".": true, "?": true, "!": true, "。": true, "；": true, "？": true, "！": true}
 
 // counts reports whether a number counts the jobs behind it.
 func counts(next []keepToken) bool {
