@@ -14,13 +14,14 @@ import (
 // betweenRanks judges a job whose logs show only errors of the network between ranks.
 func (j *job) betweenRanks(live []*scan.Event) (verdict, bool) {
 	running, known := j.given.running()
-	if !j.deathSeen() && (j.finished() || j.slurmCompleted()) {
+	died := j.deathSeen()
+	if !died && (j.finished() || j.slurmCompleted()) {
 		return verdict{}, false
 	}
 	if stayed := slices.DeleteFunc(slices.Clone(live), func(e *scan.Event) bool {
-		return known && running && !j.deathSeen() && j.progressSince(e) > 0 ||
+		return known && running && !died && j.progressSince(e) > 0 ||
 			j.after(e) == wentOn && (e.Class != outcome.Hang || j.progressSince(e) > 0) // a monitor goes on
-	}); len(stayed) > 0 || !j.deathSeen() {
+	}); len(stayed) > 0 || !died {
 		live = stayed
 	}
 	live = j.beforeMonitors(live)

@@ -30,8 +30,8 @@ func (s *scanner) seen(t logline.Tag, text string, h pattern.Hits) {
 			s.Addresses[a[2]] = g[1]
 		}
 		s.speaksOn(t, g[1])
-		if process := g[1] + ":" + g[2]; len(s.TagOfPid) < 1<<16 {
-			s.TagOfPid[process] = t
+		if len(s.TagOfPid) < 1<<16 {
+			s.TagOfPid[g[1]+":"+g[2]] = t
 		}
 		return
 	}
