@@ -134,7 +134,7 @@ func approvalPlace(cfg config.Config) lang.Text {
 		places = append(places, lang.Text{EN: "in Slack", ZH: " Slack "})
 	}
 	if len(cfg.Web.Operators) > 0 {
-		places = append(places, lang.Text{EN: "on the page %s", ZH: "网页 %s "}.With(strings.TrimSuffix(cfg.Web.URL, "/")+"/web/approvals"))
+		places = append(places, lang.Text{EN: "on the page %s", ZH: "网页 %s "}.With(strings.TrimSuffix(cfg.Web.URL, "/")+ops.ApprovalsPath))
 	}
 	if len(places) == 2 {
 		return lang.Text{EN: "%s or %s", ZH: "%s或%s"}.With(places[0], places[1])

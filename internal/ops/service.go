@@ -122,6 +122,9 @@ type Service struct {
 	Failures *FailureReports
 }
 
+// ApprovalsPath is the path of the page on which operators decide, to append to the page's address.
+const ApprovalsPath = "/web/approvals"
+
 // JobPath returns the path of a job's page, to append to the page's address.
 func JobPath(cluster string, id slurm.JobID) string {
 	return "/web/jobs/" + url.PathEscape(cluster) + "/" + url.PathEscape(string(id))
@@ -137,7 +140,7 @@ func (s *Service) JobPage(cluster string, id slurm.JobID) string { return s.page
 
 // ApprovalsPage returns the address of the page on which operators decide, or "" where
 // browsers reach none.
-func (s *Service) ApprovalsPage() string { return s.page("/web/approvals") }
+func (s *Service) ApprovalsPage() string { return s.page(ApprovalsPath) }
 
 // PipelinePage returns the address of a pipeline's page, or "" where browsers reach
 // none.

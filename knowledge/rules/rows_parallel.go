@@ -335,10 +335,8 @@ func fixWorld(c *cfg) lang.Text {
 			return t(fmt.Sprintf("%s, or TP %d", en, tp), fmt.Sprintf("%s，或 TP %d", zh, tp))
 		}
 	}
-	for cp := min(c.CP, largest) - 1; cp > 0; cp-- {
-		if multiple(c.World, c.TP*c.PP*cp*c.GTP) && multiple(c.SeqLength.Or(0), parts(c, cp)) {
-			return t(fmt.Sprintf("%s, or CP %d", en, cp), fmt.Sprintf("%s，或 CP %d", zh, cp))
-		}
+	if cp := smallerCP(c); cp > 0 {
+		return t(fmt.Sprintf("%s, or CP %d", en, cp), fmt.Sprintf("%s，或 CP %d", zh, cp))
 	}
 	return t(en, zh)
 }

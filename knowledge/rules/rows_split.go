@@ -51,12 +51,20 @@ func fixSequence(c *cfg) lang.Text {
 		length = up
 	}
 	en, zh := fmt.Sprintf("use --seq-length %d", length), fmt.Sprintf("改用 --seq-length %d", length)
-	for cp := c.CP - 1; cp > 0; cp-- {
-		if multiple(seq, parts(c, cp)) && multiple(c.World, c.TP*c.PP*cp*c.GTP) {
-			return t(fmt.Sprintf("use CP %d, or %s", cp, en[len("use "):]), fmt.Sprintf("改用 CP %d，或%s", cp, zh))
-		}
+	if cp := smallerCP(c); cp > 0 {
+		return t(fmt.Sprintf("use CP %d, or %s", cp, en[len("use "):]), fmt.Sprintf("改用 CP %d，或%s", cp, zh))
 	}
 	return t(en, zh)
+}
+
+// smallerCP returns the largest smaller CP that fits the number of GPUs and the sequence; 0 for none.
+func smallerCP(c *cfg) int {
+	for cp := min(c.CP, largest) - 1; cp > 0; cp-- {
+		if multiple(c.World, c.TP*c.PP*cp*c.GTP) && multiple(c.SeqLength.Or(0), parts(c, cp)) {
+			return cp
+		}
+	}
+	return 0
 }
 
 // parts returns the least number of equal pieces that a sequence must consist of with a context-parallel

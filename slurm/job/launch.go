@@ -90,7 +90,7 @@ func (r *rendering) prelude() string {
 	if text == "" {
 		return ""
 	}
-	if r.signalled() { // before the ranks start, there is nothing to save
+	if r.Signalled() { // before the ranks start, there is nothing to save
 		return `'trap "echo told to end before the ranks started >&2; exit 0" ` + r.ExitSignal() + `;'"` + text + `"`
 	}
 	return `"` + text + `"`
@@ -99,7 +99,7 @@ func (r *rendering) prelude() string {
 // onNode returns the text of each node's shell, which ends by exec of the launcher.
 func (r *rendering) onNode() string {
 	var b strings.Builder
-	if r.signalled() {
+	if r.Signalled() {
 		b.WriteString("trap \"\" " + r.ExitSignal() + "  # for the ranks alone: they save and end, their launcher waits\n")
 	}
 	switch {

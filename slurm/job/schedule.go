@@ -9,8 +9,11 @@ import (
 	"github.com/megatron-ops/megatron-ops/slurm"
 )
 
-// signalled reports whether the ranks can receive a signal to save and end.
-func (s Spec) signalled() bool { return s.Signal != "" || s.KillSwitch != "" }
+// Signalled reports whether the ranks can receive a signal to save and end.
+func (s Spec) Signalled() bool { return s.Signal != "" || s.KillSwitch != "" }
+
+// Pretrains reports whether the script is called as Megatron's own trainings are.
+func (s Spec) Pretrains() bool { return strings.HasPrefix(path.Base(s.Script), "pretrain_") }
 
 // ExitSignal returns the signal on which Megatron saves and ends, without SIG. The
 // default is USR1, because torch's launcher ends its ranks itself on TERM, INT, HUP and
@@ -32,7 +35,7 @@ func (s Spec) toBatch() bool {
 // exitFlags returns the flags that make Megatron save and end on the signal, as far as
 // the arguments do not have them.
 func (r *rendering) exitFlags() []string {
-	if !r.signalled() || r.Minimal || !strings.HasPrefix(path.Base(r.Script), "pretrain_") {
+	if !r.Signalled() || r.Minimal || !r.Pretrains() {
 		return nil
 	}
 	var flags []string

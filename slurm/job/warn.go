@@ -18,7 +18,7 @@ func (r *rendering) warn() {
 	sig := r.ExitSignal()
 	add(slices.Contains(r.Preset, privileged), phrase("docker-privileged gives the container the whole node; most sites forbid it, and training does not need it", "docker-privileged 让容器获得整个节点的权限；多数站点禁止，训练也不需要"))
 	add(r.Signal != "" && slices.Contains([]string{"TERM", "INT", "HUP", "QUIT"}, sig), phrase("signal: torch's launcher ends the ranks itself on SIG%s, after 30 seconds whether they have saved or not; USR1 leaves them the time", "signal：torch 启动器收到 SIG%s 后会自行结束各 rank，30 秒后无论是否已保存；USR1 则给它们留出时间", sig))
-	add(r.signalled() && r.Container.Runtime == Docker, phrase("docker passes a signal on to the container's first process only, so the ranks may not save; scancel still ends the job", "docker 只把信号传给容器的第一个进程，各 rank 可能不会保存；scancel 仍能结束作业"))
+	add(r.Signalled() && r.Container.Runtime == Docker, phrase("docker passes a signal on to the container's first process only, so the ranks may not save; scancel still ends the job", "docker 只把信号传给容器的第一个进程，各 rank 可能不会保存；scancel 仍能结束作业"))
 	add(r.Signal != "" && !strings.Contains(r.Signal, "@"), phrase("signal: without @seconds Slurm sends it 60 seconds before the end, which is short for a checkpoint", "signal：没有 @秒数 时 Slurm 在结束前 60 秒发送，保存检查点可能来不及"))
 	add(r.Container.Runtime == Enroot && !strings.HasSuffix(r.Container.Image, ".sqsh") && strings.ContainsAny(r.Container.Image, ":/"), phrase("enroot starts a .sqsh file: make it once with enroot import --output FILE.sqsh docker://IMAGE", "enroot 启动的是 .sqsh 文件：先执行一次 enroot import --output FILE.sqsh docker://IMAGE"))
 	add(r.contained() && path.IsAbs(r.Venv) && r.venvOnHost() == "" && r.inShared(r.Venv),
@@ -28,7 +28,7 @@ func (r *rendering) warn() {
 	add(*r.GPUsPerNode > 0 && r.CPUsPerTask == nil && !(r.Exclusive != nil && *r.Exclusive),
 		phrase("cpus_per_task is not given: on many clusters the ranks of a node then share one CPU", "没有给出 cpus_per_task：在许多集群上，同一节点的各 rank 会共用一个 CPU"))
 	saves := slices.ContainsFunc(r.Args, func(a string) bool { return strings.HasPrefix(a, "--exit-duration-in-mins") })
-	add(r.Time != "" && !r.signalled() && !saves && strings.HasPrefix(path.Base(r.Script), "pretrain_"),
+	add(r.Time != "" && !r.Signalled() && !saves && r.Pretrains(),
 		phrase("nothing makes the job save before its time limit: set signal: USR1@300, or give --exit-duration-in-mins", "作业到达时间上限前不会保存：请设置 signal: USR1@300，或给出 --exit-duration-in-mins"))
 	for _, dir := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
 		_, logs := relativeTo(dir, path.Clean(r.LogDir))

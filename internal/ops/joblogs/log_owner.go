@@ -95,16 +95,13 @@ func (f *logFinder) unnamed(ctx context.Context, c *ops.Call, cluster string, j 
 				continue
 			}
 			st, err := e.Info()
-			if err == nil && st.Mode().IsRegular() && !st.ModTime().Before(j.StartedAt.Add(-clockSlack)) && !f.ofOther(ctx, c, cluster, j, full) {
+			if err == nil && st.Mode().IsRegular() && !logfile.WrittenBefore(st.ModTime(), *j.StartedAt) && !f.ofOther(ctx, c, cluster, j, full) {
 				found = append(found, full)
 			}
 		}
 	}
 	return found
 }
-
-// clockSlack is how far a file server's clock may be behind the cluster's.
-const clockSlack = time.Minute
 
 // ownerOf returns what tells a job's logs from those of other jobs. Where a requeued job has
 // written nothing since, what is there is of its run before. Only times tell of a whole array:
@@ -113,7 +110,7 @@ func ownerOf(j slurm.Job, paths []string) logfile.Owner {
 	o := logfile.Owner{Named: []string{j.Stdout, j.Stderr}, Started: j.StartedAt}
 	if j.Restarts > 0 && j.StartedAt != nil && !slices.ContainsFunc(paths, func(path string) bool {
 		st, err := os.Stat(path)
-		return err != nil || !st.Mode().IsRegular() || !st.ModTime().Before(j.StartedAt.Add(-clockSlack))
+		return err != nil || !st.Mode().IsRegular() || !logfile.WrittenBefore(st.ModTime(), *j.StartedAt)
 	}) {
 		o.Started = nil
 	}

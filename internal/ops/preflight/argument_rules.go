@@ -1,7 +1,6 @@
 package preflight
 
 import (
-	"path"
 	"strings"
 
 	"github.com/megatron-ops/megatron-ops/internal/lang"
@@ -54,6 +53,4 @@ var expanded = lazy.New(`^(~[A-Za-z0-9._-]*|\$[A-Za-z_]\w*|\$\{[A-Za-z_]\w*\})(/
 
 // savesOnSignal reports whether the job is one of Megatron's trainings that somebody wants to save
 // on a signal.
-func savesOnSignal(s job.Spec) bool {
-	return (s.Signal != "" || s.KillSwitch != "") && s.OwnProgram() == "" && strings.HasPrefix(path.Base(s.Script), "pretrain_")
-}
+func savesOnSignal(s job.Spec) bool { return s.Signalled() && s.OwnProgram() == "" && s.Pretrains() }

@@ -36,6 +36,11 @@ var (
 	markedHost = lazy.New(`(?m)^(?:\d+: )?start: attempt=\d+ node=\d+ host=(\S+)`)
 )
 
+// WrittenBefore reports whether a file was last written before a job started.
+func WrittenBefore(modified, started time.Time) bool {
+	return modified.Before(started.Add(-clockSlack))
+}
+
 // LeaveOutOthers takes the logs out of the source that are not the owner's, and notes each with
 // the reason in OtherLogs.
 func (s *Source) LeaveOutOthers(o Owner) {
@@ -61,7 +66,7 @@ func (s *Source) noLogOfItsOwn() {
 
 // disowns reports whether a log is another job's, and why.
 func (o Owner) disowns(f *File) (why lang.Text, is bool) {
-	if o.Started != nil && !f.Modified.IsZero() && f.Modified.Before(o.Started.Add(-clockSlack)) {
+	if o.Started != nil && !f.Modified.IsZero() && WrittenBefore(f.Modified, *o.Started) {
 		return lang.Text{EN: "last written %s, before the job started", ZH: "最后写入时间为 %s，早于作业启动"}.With(minute(f.Modified)), true
 	}
 	// Of Slurm's own file only what was written after the job's end can be another job's.
